@@ -1,0 +1,10 @@
+/* Holdfast: durable work without a cluster.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef HOLDFAST_H
+#define HOLDFAST_H
+
+#include <holdfast/client.h>
+#include <holdfast/transition.h>
+#include <holdfast/worker.h>
+
+#endif

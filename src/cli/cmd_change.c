@@ -1,0 +1,218 @@
+/* holdfast cancel, pause, resume, retry, delete, restore: one by one, or all that match a filter
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cli/commands.h"
+#include "cli/field.h"
+#include "cli/filter.h"
+#include "cli/run_ref.h"
+#include "cli/terminal.h"
+
+#include <inttypes.h>
+
+static struct {
+    const char *reason;
+    int64_t revision;
+    bool all, yes, dry_run;
+} args;
+
+static const struct cli_option options[] = {
+    CLI_OPT(TEXT, 'r', "reason", "TEXT", "why; kept in the journal", .value = &args.reason),
+    CLI_OPT(NUMBER, 0, "revision", "N", "refuse if the run's revision is another",
+            .value = &args.revision, .min = 1, .max = INT64_MAX),
+    CLI_OPTIONS_OF(cli_filter_options),
+    CLI_OPT(SWITCH, 0, "all", NULL, "every run of the tenant", .value = &args.all),
+    CLI_OPT(SWITCH, 'n', "dry-run", NULL, "only count the runs that match", .value = &args.dry_run),
+    CLI_OPT(SWITCH, 'y', "yes", NULL, "do not ask before changing many", .value = &args.yes),
+    CLI_OPTIONS_END,
+};
+
+static hf_change change_from_options(void)
+{
+    hf_change change = HF_CHANGE_INIT;
+    change.reason = args.reason;
+    change.expected_revision = args.revision;
+    return change;
+}
+
+struct changed {
+    hf_id id;
+    const char *action;
+};
+
+static const struct cli_field changed_fields[] = {
+    { "id", CLI_FIELD_ID, offsetof(struct changed, id) },
+    { "action", CLI_FIELD_TEXT, offsetof(struct changed, action) },
+    { NULL, CLI_FIELD_TEXT, 0 },
+};
+
+static int change_one(struct cli_session *session, hf_action action, const char *operand)
+{
+    hf_id id;
+    hf_error err = { 0 };
+    int status = CLI_OK;
+    hf_change change = change_from_options();
+    if (!cli_run_id(session, operand, &id, &status))
+        return status;
+    if (hf_change_run(session->client, id, action, &change, &err) != HF_OK)
+        return cli_run_fail(session, operand, &err);
+    if (session->json) {
+        struct changed changed = { id, session->command->name };
+        cli_record_json(stdout, changed_fields, &changed);
+    }
+    return CLI_OK;
+}
+
+static int change_each(struct cli_session *session, hf_action action, int count, char **operands)
+{
+    int first_failure = CLI_OK;
+    for (int i = 0; i < count; i++) {
+        int status = change_one(session, action, operands[i]);
+        if (first_failure == CLI_OK)
+            first_failure = status;
+    }
+    return first_failure;
+}
+
+struct bulk_answer {
+    const char *action;
+    bool dry_run;
+    hf_bulk_result result;
+};
+
+static const struct cli_field bulk_fields[] = {
+    { "action", CLI_FIELD_TEXT, offsetof(struct bulk_answer, action) },
+    { "dry_run", CLI_FIELD_BOOL, offsetof(struct bulk_answer, dry_run) },
+    { "matched", CLI_FIELD_INT64, offsetof(struct bulk_answer, result.matched) },
+    { "changed", CLI_FIELD_INT64, offsetof(struct bulk_answer, result.changed) },
+    { "refused", CLI_FIELD_INT64, offsetof(struct bulk_answer, result.refused) },
+    { NULL, CLI_FIELD_TEXT, 0 },
+};
+
+static void show_bulk(const struct cli_session *session, const hf_bulk_result *result)
+{
+    struct bulk_answer answer = { session->command->name, args.dry_run, *result };
+    if (session->json)
+        cli_record_json(stdout, bulk_fields, &answer);
+    else if (args.dry_run)
+        printf("%" PRId64 " matched; nothing was changed\n", result->matched);
+    else
+        printf("%" PRId64 " matched, %" PRId64 " changed, %" PRId64
+               " refused since their status does not allow it\n",
+               result->matched, result->changed, result->refused);
+}
+
+struct bar {
+    const struct cli_session *session;
+    int64_t total;
+};
+
+static bool show_progress(const hf_bulk_result *so_far, void *arg)
+{
+    const struct bar *bar = arg;
+    cli_progress_show(bar->session, bar->session->command->name, so_far->changed + so_far->refused,
+                      bar->total);
+    return true;
+}
+
+/* Counts what matches and asks whether to go on; *total is the count. */
+static bool is_confirmed(struct cli_session *session, const hf_filter *filter, hf_action action,
+                         int64_t *total, int *status)
+{
+    hf_bulk_result counted = { 0 };
+    hf_error err = { 0 };
+    if (hf_bulk(session->client, &counted, filter, action, NULL, true, NULL, NULL, &err) != HF_OK) {
+        *status = cli_fail(session, &err);
+        return false;
+    }
+    *total = counted.matched;
+    if (args.yes)
+        return true;
+    char question[100];
+    snprintf(question, sizeof question, "%s %" PRId64 " runs?", session->command->name,
+             counted.matched);
+    *status = CLI_FAILED;
+    return cli_ask(question);
+}
+
+static int change_matching(struct cli_session *session, hf_action action)
+{
+    int status = CLI_OK;
+    hf_error err = { 0 };
+    hf_bulk_result result = { 0 };
+    hf_change change = change_from_options();
+    struct bar bar = { session, 0 };
+    if (!cli_open(session, &status))
+        return status;
+    hf_filter filter = cli_filter(session);
+    if (action == HF_RESTORE)
+        filter.deleted = true;
+    if (!args.dry_run && !is_confirmed(session, &filter, action, &bar.total, &status))
+        return status;
+    hf_code code = hf_bulk(session->client, &result, &filter, action, &change, args.dry_run,
+                           show_progress, &bar, &err);
+    cli_progress_end(session);
+    if (code == HF_OK || result.changed > 0)
+        show_bulk(session, &result);
+    return code == HF_OK ? CLI_OK : cli_fail(session, &err);
+}
+
+static int change_runs(struct cli_session *session, hf_action action, int count, char **operands)
+{
+    bool bulk = cli_filter_given() || args.all;
+    if (bulk && count > 0)
+        return cli_usage(session, "name runs, or choose them by options; not both");
+    if (!bulk && count == 0)
+        return cli_usage(session, "which runs? name them, choose them by options, or say --all");
+    if (bulk && args.revision)
+        return cli_usage(session, "--revision is for a run that is named");
+    if (!bulk && args.dry_run)
+        return cli_usage(session, "--dry-run is for runs that are chosen by options");
+    if (!bulk)
+        return change_each(session, action, count, operands);
+    if (!args.yes && !args.dry_run && !cli_can_ask())
+        return cli_usage(session, "this would change many runs: add --yes, or --dry-run to count");
+    return change_matching(session, action);
+}
+
+#define BULK_DETAILS                                                                               \
+    "\nRUN is an id, or WORKFLOW/KEY. Instead of naming runs, choose them by the options that "    \
+    "`list` has: all that match are changed, after a question or with --yes; --dry-run counts "    \
+    "them."
+
+#define CHANGE_COMMAND(function, text, action_, summary_, details_, examples_)                     \
+    static int function(struct cli_session *session, int count, char **operands)                   \
+    {                                                                                              \
+        return change_runs(session, action_, count, operands);                                     \
+    }                                                                                              \
+    const struct cli_command cli_command_##function = {                                            \
+        .name = text,                                                                              \
+        .summary = summary_,                                                                       \
+        .operands = "[RUN...]",                                                                    \
+        .details = details_ BULK_DETAILS,                                                          \
+        .examples = examples_,                                                                     \
+        .max_operands = CLI_MANY,                                                                  \
+        .options = options,                                                                        \
+        .run = function,                                                                           \
+    }
+
+CHANGE_COMMAND(cancel, "cancel", HF_CANCEL, "Cancel runs that have not ended, and their children",
+               "A worker that holds the run finds out at its next heartbeat and stops; what it "
+               "would still commit is refused.",
+               "holdfast cancel billing.charge.v1/inv-42 --reason 'order withdrawn'\n"
+               "holdfast cancel --status pending --prefix billing. --yes");
+CHANGE_COMMAND(pause, "pause", HF_PAUSE, "Pause runs until they are resumed",
+               "A pending or waiting run pauses at once, one that a worker holds at its next "
+               "commit.",
+               "holdfast pause --workflow billing.charge.v1 --yes");
+CHANGE_COMMAND(resume, "resume", HF_RESUME, "Let paused runs go on", "They go on where they were.",
+               "holdfast resume --status paused --prefix billing. --yes");
+CHANGE_COMMAND(retry, "retry", HF_RETRY_RUN, "Try failed or cancelled runs again",
+               "They are pending again, with all their attempts; finished steps are not repeated.",
+               "holdfast retry --status failed --created-after 1d --yes");
+CHANGE_COMMAND(delete, "delete", HF_DELETE, "Delete runs softly, so that purge removes them later",
+               "A deleted run is hidden from lists and never starts again; its key is free. "
+               "`restore` brings it back until it is purged.",
+               "holdfast delete billing.charge.v1/inv-42 --reason duplicate");
+CHANGE_COMMAND(restore, "restore", HF_RESTORE, "Bring deleted runs back",
+               "Deleted runs have lost their keys: name them by their ids, from `holdfast list "
+               "--deleted`.",
+               "holdfast restore 0199a1b2-0000-7000-8000-000000000000");

@@ -1,0 +1,115 @@
+/* holdfast migrate, holdfast purge
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cli/commands.h"
+#include "cli/field.h"
+#include "cli/terminal.h"
+
+#include <inttypes.h>
+
+static bool check_only;
+
+static const struct cli_option migrate_options[] = {
+    CLI_OPT(SWITCH, 0, "check", NULL, "change nothing; exit code 5 if the schema is older or newer",
+            .value = &check_only),
+    CLI_OPTIONS_END,
+};
+
+struct schema {
+    const char *store;
+    int schema;
+    int newest;
+};
+
+static const struct cli_field schema_fields[] = {
+    { "store", CLI_FIELD_TEXT, offsetof(struct schema, store) },
+    { "schema", CLI_FIELD_INT, offsetof(struct schema, schema) },
+    { "newest", CLI_FIELD_INT, offsetof(struct schema, newest) },
+    { NULL, CLI_FIELD_TEXT, 0 },
+};
+
+static int migrate(struct cli_session *session, int count, char **operands)
+{
+    (void)count, (void)operands;
+    int status = CLI_OK;
+    hf_error err = { 0 };
+    struct schema schema = { .store = cli_store_name(session) };
+    if (!(check_only ? cli_open_unmigrated(session, &status) : cli_open(session, &status)))
+        return status;
+    if (hf_schema(session->client, &schema.schema, &schema.newest, &err) != HF_OK)
+        return cli_fail(session, &err);
+    if (session->json)
+        cli_record_json(stdout, schema_fields, &schema);
+    else if (!session->quiet)
+        printf("%s has schema version %d, which is up to date\n", schema.store, schema.schema);
+    return CLI_OK;
+}
+
+const struct cli_command cli_command_migrate = {
+    .name = "migrate",
+    .summary = "Create the store or bring its schema up to date",
+    .operands = "",
+    .details = "Every command that opens a store does this by itself; this one does nothing else. "
+               "Running workers of the version before go on meanwhile.",
+    .examples = "holdfast --store sqlite:orders.db migrate\nholdfast migrate --check",
+    .options = migrate_options,
+    .run = migrate,
+};
+
+static struct {
+    int64_t older_than;
+    unsigned given;
+    const char *workflow;
+    bool yes;
+} purge_args;
+
+static const struct cli_option purge_options[] = {
+    CLI_OPT(DURATION, 0, "older-than", "DURATION", "ended or deleted so long ago; required",
+            .value = &purge_args.older_than, .mask = &purge_args.given, .bit = 1),
+    CLI_OPT(TEXT, 'w', "workflow", "NAME", "of this workflow only", .value = &purge_args.workflow),
+    CLI_OPT(SWITCH, 'y', "yes", NULL, "do not ask on a terminal", .value = &purge_args.yes),
+    CLI_OPTIONS_END,
+};
+
+struct purged {
+    int64_t removed;
+};
+
+static const struct cli_field purged_fields[] = {
+    { "removed", CLI_FIELD_INT64, offsetof(struct purged, removed) },
+    { NULL, CLI_FIELD_TEXT, 0 },
+};
+
+static int purge(struct cli_session *session, int count, char **operands)
+{
+    (void)count, (void)operands;
+    int status = CLI_OK;
+    hf_error err = { 0 };
+    struct purged purged = { 0 };
+    if (!purge_args.given)
+        return cli_usage(session, "how old? give --older-than, as in --older-than 30d");
+    if (!cli_open(session, &status))
+        return status;
+    if (!purge_args.yes && cli_can_ask() && !cli_ask("Remove these runs for good?"))
+        return CLI_FAILED;
+    int64_t before = cli_now(session) - purge_args.older_than;
+    if (hf_purge(session->client, &purged.removed, purge_args.workflow, before > 0 ? before : 1,
+                 &err) != HF_OK)
+        return cli_fail(session, &err);
+    if (session->json)
+        cli_record_json(stdout, purged_fields, &purged);
+    else if (!session->quiet)
+        printf("%" PRId64 " runs removed\n", purged.removed);
+    return CLI_OK;
+}
+
+const struct cli_command cli_command_purge = {
+    .name = "purge",
+    .summary = "Remove old ended or deleted runs for good",
+    .operands = "",
+    .details = "Removes them with their journal and all that belongs to them, in small batches. "
+               "Runs that have not ended are never touched.",
+    .examples = "holdfast purge --older-than 30d\n"
+                "holdfast purge --older-than 7d --workflow billing.charge.v1",
+    .options = purge_options,
+    .run = purge,
+};

@@ -1,0 +1,57 @@
+/* The command table: dispatch, help, completion and the manual are derived from it.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef HF_CLI_COMMAND_H
+#define HF_CLI_COMMAND_H
+
+#include "cli/option.h"
+#include "cli/session.h"
+
+#define CLI_MANY 1000000 /* no limit on the operands */
+
+struct cli_command {
+    const char *name;     /* "trigger", "workflow create" */
+    const char *summary;  /* one line, no full stop */
+    const char *operands; /* "WORKFLOW [INPUT]"; "" for none */
+    const char *details;  /* paragraphs, one per line; may be NULL */
+    const char *examples; /* one per line; may be NULL */
+    int min_operands;
+    int max_operands;
+    const struct cli_option *options; /* ends with CLI_END; may be NULL */
+    /* Returns an exit code. Operands are valid UTF-8 and as many as allowed. */
+    int (*run)(struct cli_session *session, int count, char **operands);
+};
+
+extern const struct cli_command *const cli_commands[]; /* ends with NULL */
+/* Those that the program accepts everywhere. */
+extern const struct cli_option cli_global_options[];
+
+/* NULL: there is none. */
+const struct cli_command *cli_command_find(const char *name);
+/* Whether `word` alone only opens names of two words, as "workflow" does. */
+bool cli_command_is_family(const char *word);
+
+/* A page of help that is not about one command. */
+struct cli_topic {
+    const char *name;  /* "exit-codes" */
+    const char *title; /* "Exit codes" */
+    const char *intro; /* may be NULL */
+    const struct cli_topic_row {
+        const char *term;
+        const char *meaning;
+    } * rows; /* end with a NULL term */
+};
+extern const struct cli_topic cli_topics[]; /* ends with a NULL name */
+
+void cli_help_overview(FILE *out);
+void cli_help_command(FILE *out, const struct cli_command *command);
+/* The commands whose names begin with this word. */
+void cli_help_family(FILE *out, const char *family);
+void cli_help_topic(FILE *out, const struct cli_topic *topic);
+/* "--key KEY", "-y, --yes", "--wait[=DURATION]" */
+void cli_help_option_syntax(const struct cli_option *option, char *out, size_t size);
+/* The manual page (roff) and the reference (Markdown). */
+void cli_write_man(FILE *out);
+void cli_write_markdown(FILE *out);
+void cli_write_bash_completion(FILE *out);
+
+#endif

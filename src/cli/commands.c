@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/commands.h"
+
+#include <string.h>
+
+const struct cli_command *const cli_commands[] = {
+    &cli_command_trigger,
+    &cli_command_get,
+    &cli_command_list,
+    &cli_command_wait,
+    &cli_command_events,
+    &cli_command_signal,
+    &cli_command_cancel,
+    &cli_command_pause,
+    &cli_command_resume,
+    &cli_command_retry,
+    &cli_command_delete,
+    &cli_command_restore,
+    &cli_command_worker,
+    &cli_command_workers,
+    &cli_command_workflow_create,
+    &cli_command_workflow_set,
+    &cli_command_workflow_show,
+    &cli_command_workflow_list,
+    &cli_command_workflow_pause,
+    &cli_command_workflow_resume,
+    &cli_command_workflows,
+    &cli_command_tenant_create,
+    &cli_command_tenant_disable,
+    &cli_command_tenant_enable,
+    &cli_command_tenant_list,
+    &cli_command_lock,
+    &cli_command_purge,
+    &cli_command_migrate,
+    &cli_command_completion_bash,
+    &cli_command_version,
+    &cli_command_help,
+    NULL,
+};
+
+const struct cli_option cli_global_options[] = {
+    CLI_OPT(TEXT, 0, "store", "URL",
+            "sqlite:FILE or postgres://USER@HOST/DB; default HOLDFAST_STORE, else "
+            "sqlite:holdfast.db",
+            .value = &cli_the_session.store),
+    CLI_OPT(TEXT, 0, "tenant", "NAME", "whose runs; default HOLDFAST_TENANT, else default",
+            .value = &cli_the_session.tenant),
+    CLI_OPT(TEXT, 0, "actor", "NAME",
+            "who acts, for the journal; default HOLDFAST_ACTOR, else the user's name",
+            .value = &cli_the_session.actor),
+    CLI_OPT(SWITCH, 0, "json", NULL, "for machines: one JSON object per line",
+            .value = &cli_the_session.json),
+    CLI_OPT(SWITCH, 'q', "quiet", NULL, "no notices, warnings and progress",
+            .value = &cli_the_session.quiet),
+    CLI_OPT(SWITCH, 0, "utc", NULL, "exact times on a terminal too, instead of \"3m ago\"",
+            .value = &cli_the_session.utc),
+    CLI_OPT(SWITCH, 0, "no-color", NULL, "no colours; NO_COLOR in the environment does the same",
+            .value = &cli_the_session.no_color),
+    CLI_OPT(SWITCH, 'h', "help", NULL, "show help and exit", .value = &cli_the_session.help),
+    CLI_OPT(SWITCH, 'V', "version", NULL, "show the version and exit",
+            .value = &cli_the_session.version),
+    CLI_OPTIONS_END,
+};
+
+const struct cli_command *cli_command_find(const char *name)
+{
+    for (const struct cli_command *const *command = cli_commands; *command; command++)
+        if (strcmp((*command)->name, name) == 0)
+            return *command;
+    return NULL;
+}
+
+bool cli_command_is_family(const char *word)
+{
+    size_t length = strlen(word);
+    for (const struct cli_command *const *command = cli_commands; *command; command++)
+        if (strncmp((*command)->name, word, length) == 0 && (*command)->name[length] == ' ')
+            return true;
+    return false;
+}

@@ -1,0 +1,40 @@
+/* Every command, defined in the file of its family.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef HF_CLI_COMMANDS_H
+#define HF_CLI_COMMANDS_H
+
+#include "cli/command.h"
+
+extern const struct cli_command cli_command_trigger;
+extern const struct cli_command cli_command_get;
+extern const struct cli_command cli_command_list;
+extern const struct cli_command cli_command_wait;
+extern const struct cli_command cli_command_events;
+extern const struct cli_command cli_command_cancel;
+extern const struct cli_command cli_command_pause;
+extern const struct cli_command cli_command_resume;
+extern const struct cli_command cli_command_retry;
+extern const struct cli_command cli_command_delete;
+extern const struct cli_command cli_command_restore;
+extern const struct cli_command cli_command_signal;
+extern const struct cli_command cli_command_worker;
+extern const struct cli_command cli_command_workers;
+extern const struct cli_command cli_command_workflow_create;
+extern const struct cli_command cli_command_workflow_set;
+extern const struct cli_command cli_command_workflow_show;
+extern const struct cli_command cli_command_workflow_list;
+extern const struct cli_command cli_command_workflow_pause;
+extern const struct cli_command cli_command_workflow_resume;
+extern const struct cli_command cli_command_workflows;
+extern const struct cli_command cli_command_tenant_create;
+extern const struct cli_command cli_command_tenant_disable;
+extern const struct cli_command cli_command_tenant_enable;
+extern const struct cli_command cli_command_tenant_list;
+extern const struct cli_command cli_command_lock;
+extern const struct cli_command cli_command_purge;
+extern const struct cli_command cli_command_migrate;
+extern const struct cli_command cli_command_version;
+extern const struct cli_command cli_command_help;
+extern const struct cli_command cli_command_completion_bash;
+
+#endif

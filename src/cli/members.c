@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/members.h"
+
+#include <string.h>
+
+static const char *skip_space(const char *at)
+{
+    return at + strspn(at, " \t\r\n");
+}
+
+/* `at` is on the opening quote; returns what follows the closing one. */
+static const char *skip_string(const char *at)
+{
+    for (at++; *at && *at != '"'; at++)
+        if (*at == '\\' && at[1])
+            at++;
+    return *at ? at + 1 : at;
+}
+
+static const char *skip_value(const char *at)
+{
+    int depth = 0;
+    while (*at) {
+        if (*at == '"') {
+            at = skip_string(at);
+            continue;
+        }
+        if (depth == 0 && (*at == ',' || *at == '}'))
+            break;
+        if (*at == '{' || *at == '[')
+            depth++;
+        else if (*at == '}' || *at == ']')
+            depth--;
+        at++;
+    }
+    return at;
+}
+
+bool cli_is_object(const char *json)
+{
+    return *skip_space(json) == '{';
+}
+
+bool cli_member_next(const char *object, size_t *at, struct cli_member *out)
+{
+    const char *here = skip_space(object + *at);
+    if (*here == '{' || *here == ',')
+        here = skip_space(here + 1);
+    if (*here != '"')
+        return false;
+    const char *after_name = skip_string(here);
+    const char *value = skip_space(skip_space(after_name) + 1);
+    const char *end = skip_value(value);
+    *at = (size_t)(end - object);
+    while (end > value && strchr(" \t\r\n", end[-1]))
+        end--;
+    *out = (struct cli_member){ here + 1, (size_t)(after_name - here) - 2, value,
+                                (size_t)(end - value) };
+    return true;
+}

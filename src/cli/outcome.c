@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/outcome.h"
+
+#include "cli/field.h"
+#include "cli/run_ref.h"
+#include "cli/terminal.h"
+
+#include <string.h>
+
+static void show_failure(const hf_run *run)
+{
+    char id[HF_ID_TEXT];
+    hf_id_format(run->id, id);
+    fflush(stdout);
+    fprintf(stderr, "holdfast: run %s %s", id,
+            run->status == HF_CANCELLED ? "was cancelled" : hf_status_name(run->status));
+    const char *why = run->last_error ? run->last_error : run->error;
+    if (why) {
+        fputs(": ", stderr);
+        cli_put_clean(stderr, why);
+    }
+    fputc('\n', stderr);
+}
+
+static int show_outcome(const struct cli_session *session, const hf_run *run)
+{
+    bool succeeded = run->status == HF_SUCCEEDED;
+    if (session->json)
+        cli_record_json(stdout, cli_run_fields, run);
+    else if (succeeded)
+        printf("%s\n", run->result ? run->result : "null");
+    if (!succeeded && !session->json)
+        show_failure(run);
+    return succeeded ? CLI_OK : CLI_RUN_FAILED;
+}
+
+int cli_wait_for(struct cli_session *session, const char *name, hf_id id, int64_t timeout)
+{
+    hf_run *run = NULL;
+    hf_error err = { 0 };
+    if (hf_wait(session->client, &run, id, timeout, &err) != HF_OK)
+        return cli_run_fail(session, name, &err);
+    int status = show_outcome(session, run);
+    hf_run_free(run);
+    return status;
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/parse.h"
+
+#include "cli/suggest.h"
+#include "util/text.h"
+
+#include <string.h>
+
+/* The arguments that are left. */
+struct cursor {
+    char **next;
+    char **end;
+};
+
+static int unknown_command(struct cli_session *session, const char *name)
+{
+    struct cli_suggestion suggestion;
+    cli_suggest_start(&suggestion, name);
+    for (const struct cli_command *const *command = cli_commands; *command; command++)
+        cli_suggest_offer(&suggestion, (*command)->name);
+    if (suggestion.best)
+        return cli_usage(session, "there is no command \"%.60s\"; did you mean %s?", name,
+                         suggestion.best);
+    return cli_usage(session, "there is no command \"%.60s\"", name);
+}
+
+static void offer_options(struct cli_suggestion *suggestion, const struct cli_option *table)
+{
+    struct cli_option_walk walk = { 0 };
+    const struct cli_option *option;
+    while ((option = cli_option_next(&walk, table)))
+        cli_suggest_offer(suggestion, option->name);
+}
+
+static const struct cli_option *own_options(const struct cli_session *session)
+{
+    return session->command ? session->command->options : NULL;
+}
+
+static int unknown_option(struct cli_session *session, const char *argument)
+{
+    struct cli_suggestion suggestion;
+    char name[41] = "";
+    size_t length = strcspn(argument, "=");
+    if (length < sizeof name)
+        memcpy(name, argument, length);
+    cli_suggest_start(&suggestion, name + strspn(name, "-"));
+    offer_options(&suggestion, own_options(session));
+    offer_options(&suggestion, cli_global_options);
+    if (suggestion.best)
+        return cli_usage(session, "unknown option %.*s; did you mean --%s?", (int)length, argument,
+                         suggestion.best);
+    return cli_usage(
+        session, "unknown option %.60s (put -- before operands that begin with a dash)", argument);
+}
+
+static const struct cli_option *find_option(const struct cli_session *session, const char *argument)
+{
+    const struct cli_option *option;
+    if (argument[1] != '-') {
+        if (argument[2] != '\0')
+            return NULL;
+        option = cli_option_find_letter(own_options(session), argument[1]);
+        return option ? option : cli_option_find_letter(cli_global_options, argument[1]);
+    }
+    size_t length = strcspn(argument + 2, "=");
+    option = cli_option_find(own_options(session), argument + 2, length);
+    return option ? option : cli_option_find(cli_global_options, argument + 2, length);
+}
+
+static bool take_option(struct cli_session *session, const char *argument, struct cursor *cursor,
+                        int *status)
+{
+    const struct cli_option *option = find_option(session, argument);
+    if (!option) {
+        *status = unknown_option(session, argument);
+        return false;
+    }
+    const char *equals = argument[1] == '-' ? strchr(argument, '=') : NULL;
+    const char *value = equals ? equals + 1 : NULL;
+    if (!value && cli_option_takes_value(option) && cursor->next < cursor->end)
+        value = *cursor->next++;
+    hf_error err = { 0 };
+    if (cli_option_set(option, value, &err) == HF_OK)
+        return true;
+    *status = cli_usage(session, "%s", err.message);
+    return false;
+}
+
+static bool take_command_word(struct cli_session *session, struct cli_parse *parse,
+                              const char *word, int *status)
+{
+    char name[80];
+    snprintf(name, sizeof name, "%s%s%s", parse->family ? parse->family : "",
+             parse->family ? " " : "", word);
+    session->command = cli_command_find(name);
+    if (session->command)
+        return true;
+    if (!parse->family && cli_command_is_family(word)) {
+        parse->family = word;
+        return true;
+    }
+    *status = unknown_command(session, name);
+    return false;
+}
+
+static bool take_word(struct cli_session *session, struct cli_parse *parse, char *word, int *status)
+{
+    if (!hf__utf8_valid(word, strlen(word))) {
+        *status = cli_usage(session, "an argument is not valid UTF-8; re-encode it");
+        return false;
+    }
+    if (!session->command)
+        return take_command_word(session, parse, word, status);
+    parse->operands[parse->count++] = word;
+    return true;
+}
+
+/* "-" is stdin and "-5" a number. */
+static bool is_option(const char *argument)
+{
+    return argument[0] == '-' && argument[1] != '\0' && !(argument[1] >= '0' && argument[1] <= '9');
+}
+
+bool cli_parse(struct cli_session *session, struct cli_parse *parse, int argc, char **argv,
+               int *status)
+{
+    struct cursor cursor = { argv + 1, argv + argc };
+    bool only_operands = false;
+    while (cursor.next < cursor.end) {
+        char *argument = *cursor.next++;
+        bool taken = true;
+        if (!only_operands && strcmp(argument, "--") == 0)
+            only_operands = true;
+        else if (!only_operands && is_option(argument))
+            taken = take_option(session, argument, &cursor, status);
+        else
+            taken = take_word(session, parse, argument, status);
+        if (!taken)
+            return false;
+    }
+    return true;
+}

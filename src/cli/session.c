@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/session.h"
+
+#include "cli/command.h"
+#include "cli/terminal.h"
+#include "util/buffer.h"
+#include "util/clock.h"
+#include "util/error.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct cli_session cli_the_session;
+
+static const char *from_environment(const char *value, const char *variable)
+{
+    if (value)
+        return value;
+    const char *found = getenv(variable);
+    return found && *found ? found : NULL;
+}
+
+void cli_session_defaults(struct cli_session *session)
+{
+    session->store = from_environment(session->store, "HOLDFAST_STORE");
+    session->tenant = from_environment(session->tenant, "HOLDFAST_TENANT");
+    session->actor = from_environment(session->actor, "HOLDFAST_ACTOR");
+    if (!session->store)
+        session->store = "sqlite:holdfast.db";
+}
+
+static bool open_store(struct cli_session *session, bool no_migrate, int *status)
+{
+    if (session->client)
+        return true;
+    hf_options options = HF_OPTIONS_INIT;
+    options.tenant = session->tenant;
+    options.actor = session->actor;
+    options.no_migrate = no_migrate;
+    hf_error err = { 0 };
+    if (hf_open(&session->client, session->store, &options, &err) == HF_OK)
+        return true;
+    session->client = NULL;
+    *status = cli_fail(session, &err);
+    return false;
+}
+
+bool cli_open(struct cli_session *session, int *status)
+{
+    return open_store(session, false, status);
+}
+
+bool cli_open_unmigrated(struct cli_session *session, int *status)
+{
+    return open_store(session, true, status);
+}
+
+void cli_close(struct cli_session *session)
+{
+    if (session->client)
+        hf_close(session->client);
+    session->client = NULL;
+}
+
+int64_t cli_now(struct cli_session *session)
+{
+    if (session->now == 0 && session->client &&
+        hf_store_now(session->client, &session->now, NULL) != HF_OK)
+        session->now = 0;
+    if (session->now == 0)
+        session->now = hf__clock_now(&hf__system_clock);
+    return session->now;
+}
+
+const char *cli_tenant(const struct cli_session *session)
+{
+    return session->tenant ? session->tenant : "default";
+}
+
+const char *cli_store_name(const struct cli_session *session)
+{
+    return strncmp(session->store, "sqlite:", 7) == 0 ? session->store : "the PostgreSQL store";
+}
+
+/* What usually helps, where the library cannot know the program's commands. */
+static const char *hint_for(hf_code code)
+{
+    switch (code) {
+    case HF_NO_WORKER: return "start one with `holdfast worker --exec`, see `holdfast workers`";
+    case HF_NOT_ALLOWED: return "look at it with `holdfast get`";
+    case HF_REVISION: return "read it again with `holdfast get` and decide anew";
+    case HF_CONFLICT: return "use another --key, or the same input to get the first run";
+    case HF_DISABLED: return "enable it with `holdfast tenant enable`";
+    case HF_SCHEMA_OLDER: return "bring it up to date with `holdfast migrate`";
+    case HF_UNAVAILABLE: return "check --store or HOLDFAST_STORE, and that the database runs";
+    default: return NULL;
+    }
+}
+
+static void show_json_error(hf_code code, const char *message)
+{
+    struct hf__buffer line = { 0 };
+    hf__buffer_add_text(&line, "{\"error\":\"");
+    hf__buffer_add_text(&line, hf_code_name(code));
+    hf__buffer_add_text(&line, "\",\"message\":");
+    hf__buffer_add_json_string(&line, message, strlen(message));
+    hf__buffer_add_text(&line, "}\n");
+    fputs(line.failed ? "{\"error\":\"out_of_memory\",\"message\":\"\"}\n" : line.data, stderr);
+    hf__buffer_free(&line);
+}
+
+static void show_error(const struct cli_session *session, hf_code code, const char *message)
+{
+    fflush(stdout);
+    if (session->json) {
+        show_json_error(code, message);
+        return;
+    }
+    fputs("holdfast: ", stderr);
+    cli_put_clean(stderr, message);
+    fputc('\n', stderr);
+    const char *hint = hint_for(code);
+    if (hint)
+        fprintf(stderr, "hint: %s\n", hint);
+}
+
+int cli_fail(struct cli_session *session, const hf_error *err)
+{
+    show_error(session, err->code, err->message[0] ? err->message : hf_code_meaning(err->code));
+    return cli_exit_of(err->code);
+}
+
+/* Through an hf_error, which cuts the message and keeps it presentable. */
+static void format_message(hf_error *err, hf_code code, const char *fmt, va_list args)
+{
+    char text[sizeof err->message];
+    vsnprintf(text, sizeof text, fmt, args);
+    hf__fail(err, code, "%s", text);
+}
+
+int cli_failf(struct cli_session *session, hf_code code, const char *fmt, ...)
+{
+    hf_error err;
+    va_list args;
+    va_start(args, fmt);
+    format_message(&err, code, fmt, args);
+    va_end(args);
+    return cli_fail(session, &err);
+}
+
+int cli_usage(struct cli_session *session, const char *fmt, ...)
+{
+    hf_error err;
+    va_list args;
+    va_start(args, fmt);
+    format_message(&err, HF_INVALID, fmt, args);
+    va_end(args);
+    show_error(session, HF_INVALID, err.message);
+    if (!session->json)
+        fprintf(stderr, "hint: see `holdfast help%s%s`\n", session->command ? " " : "",
+                session->command ? session->command->name : "");
+    return CLI_USAGE;
+}
+
+void cli_notice(const struct cli_session *session, const char *fmt, ...)
+{
+    if (session->quiet)
+        return;
+    char text[1024];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    fflush(stdout);
+    fputs("holdfast: ", stderr);
+    cli_put_clean(stderr, text);
+    fputc('\n', stderr);
+}

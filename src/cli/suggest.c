@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/suggest.h"
+
+#include <string.h>
+
+enum { LONGEST = 40 }; /* bytes; longer words are not compared */
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Levenshtein's distance of two words of at most LONGEST bytes. */
+static size_t distance_of(const char *a, const char *b)
+{
+    size_t row[LONGEST + 1];
+    size_t width = strlen(b);
+    for (size_t j = 0; j <= width; j++)
+        row[j] = j;
+    for (size_t i = 1; a[i - 1]; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= width; j++) {
+            size_t changed = diagonal + (a[i - 1] != b[j - 1]);
+            diagonal = row[j];
+            row[j] = least(changed, least(row[j], row[j - 1]) + 1);
+        }
+    }
+    return row[width];
+}
+
+void cli_suggest_start(struct cli_suggestion *suggestion, const char *typed)
+{
+    /* A third of the letters may be wrong; more than that is another word. */
+    *suggestion = (struct cli_suggestion){ .typed = typed, .distance = strlen(typed) / 3 + 2 };
+}
+
+void cli_suggest_offer(struct cli_suggestion *suggestion, const char *candidate)
+{
+    if (strlen(suggestion->typed) > LONGEST || strlen(candidate) > LONGEST)
+        return;
+    size_t distance = distance_of(suggestion->typed, candidate);
+    if (distance < suggestion->distance) {
+        suggestion->distance = distance;
+        suggestion->best = candidate;
+    }
+}

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/check.h"
+
+#include <string.h>
+
+#include "kernel/batch.h"
+#include "kernel/chores.h"
+#include "util/error.h"
+#include "util/json.h"
+#include "util/text.h"
+
+#define MAX_PRIORITY 1000
+#define MAX_ATTEMPTS 1000000
+
+hf_code hf__check_version(const char *what, int version, int known, hf_error *err)
+{
+    if (version >= 1 && version <= known)
+        return HF_OK;
+    return hf__fail(err, HF_INVALID,
+                    "%s has version %d: initialise it with its _INIT macro (known: 1 to %d)", what,
+                    version, known);
+}
+
+hf_code hf__check_json(const char *what, const char *json, size_t limit, hf_error *err)
+{
+    if (!json)
+        return HF_OK;
+    size_t length = strnlen(json, limit + 1);
+    if (length > limit)
+        return hf__fail(err, HF_TOO_LARGE,
+                        "the %s is larger than %zu bytes: store large data elsewhere and pass a "
+                        "reference, or raise max_payload",
+                        what, limit);
+    hf_error inner;
+    if (hf__json_check(json, length, &inner) == HF_OK)
+        return HF_OK;
+    return hf__fail(err, HF_INVALID, "the %s is not JSON: %s", what, inner.message);
+}
+
+hf_code hf__check_optional_label(const char *what, const char *text, hf_error *err)
+{
+    return text ? hf__label_check(what, text, HF__MAX_LABEL, err) : HF_OK;
+}
+
+hf_code hf__check_time(const char *what, int64_t time, hf_error *err)
+{
+    if (time >= 0 && time <= HF__MAX_TIME)
+        return HF_OK;
+    return hf__fail(err, HF_INVALID, "%s must be a time between 1970 and 9999", what);
+}
+
+hf_code hf__check_duration(const char *what, int64_t duration, hf_error *err)
+{
+    if (duration >= 0 && duration <= HF_DAYS(36525))
+        return HF_OK;
+    return hf__fail(err, HF_INVALID, "%s must be between 0 and 100 years", what);
+}
+
+static hf_code check_range(const char *what, int64_t value, int64_t low, int64_t high,
+                           hf_error *err)
+{
+    if (value >= low && value <= high)
+        return HF_OK;
+    return hf__fail(err, HF_INVALID, "%s is %lld; it must be between %lld and %lld", what,
+                    (long long)value, (long long)low, (long long)high);
+}
+
+hf_code hf__check_workflow_name(const char *name, bool internal, hf_error *err)
+{
+    hf_code code = name ? hf__name_check("workflow name", name, err)
+                        : hf__fail(err, HF_INVALID, "a workflow's name is missing");
+    if (code == HF_OK && !internal &&
+        strncmp(name, HF__CHORE_PREFIX, strlen(HF__CHORE_PREFIX)) == 0)
+        code = hf__fail(err, HF_INVALID,
+                        "names that begin with \"" HF__CHORE_PREFIX "\" are the engine's own");
+    return code;
+}
+
+static hf_code check_tags(const hf_trigger_spec *spec, hf_error *err)
+{
+    if (spec->tag_count > HF__MAX_TAGS)
+        return hf__fail(err, HF_INVALID, "a run can have at most %d tags", HF__MAX_TAGS);
+    for (size_t i = 0; i < spec->tag_count; i++) {
+        hf_code code =
+            hf__label_check("tag", spec->tags[i] ? spec->tags[i] : "", HF__MAX_LABEL, err);
+        if (code != HF_OK)
+            return code;
+    }
+    return HF_OK;
+}
+
+static hf_code check_times(const hf_trigger_spec *spec, hf_error *err)
+{
+    hf_code code = hf__check_time("run_at", spec->run_at, err);
+    if (code == HF_OK)
+        code = hf__check_time("timeout_at", spec->timeout_at, err);
+    if (code == HF_OK)
+        code = hf__check_duration("delay", spec->delay, err);
+    if (code == HF_OK)
+        code = hf__check_duration("timeout", spec->timeout, err);
+    return code;
+}
+
+hf_code hf__check_trigger(const hf_trigger_spec *spec, size_t max_payload, bool internal,
+                          hf_error *err)
+{
+    hf_code code = hf__check_version("hf_trigger_spec", spec->version, HF_TRIGGER_VERSION, err);
+    if (code == HF_OK)
+        code = hf__check_workflow_name(spec->workflow, internal, err);
+    if (code == HF_OK)
+        code = hf__check_json("input", spec->input, max_payload, err);
+    if (code == HF_OK)
+        code = hf__check_optional_label("key", spec->key, err);
+    if (code == HF_OK)
+        code = hf__check_optional_label("subject", spec->subject, err);
+    if (code == HF_OK)
+        code = hf__check_optional_label("reference", spec->reference, err);
+    if (code == HF_OK)
+        code = hf__check_optional_label("partition", spec->partition, err);
+    if (code == HF_OK)
+        code = hf__check_optional_label("trace", spec->trace, err);
+    if (code == HF_OK)
+        code = check_range("priority", spec->priority, -MAX_PRIORITY, MAX_PRIORITY, err);
+    if (code == HF_OK)
+        code = check_range("max_attempts", spec->max_attempts, 0, MAX_ATTEMPTS, err);
+    if (code == HF_OK)
+        code = check_times(spec, err);
+    return code == HF_OK ? check_tags(spec, err) : code;
+}
+
+hf_code hf__check_signal(const hf_signal_spec *spec, size_t max_payload, hf_error *err)
+{
+    hf_code code = hf__check_version("hf_signal_spec", spec->version, HF_SIGNAL_VERSION, err);
+    if (code == HF_OK)
+        code = hf__label_check("signal name", spec->name ? spec->name : "", HF__MAX_LABEL, err);
+    if (code == HF_OK)
+        code = hf__check_optional_label("signal id", spec->id, err);
+    if (code == HF_OK && spec->type)
+        code = hf__name_check("signal type", spec->type, err);
+    if (code == HF_OK)
+        code = hf__check_optional_label("token", spec->token, err);
+    if (code == HF_OK)
+        code = hf__check_json("payload", spec->payload, max_payload, err);
+    if (code == HF_OK)
+        code = check_range("expected_revision", spec->expected_revision, 0, INT32_MAX, err);
+    return code == HF_OK ? hf__check_duration("delay", spec->delay, err) : code;
+}
+
+hf_code hf__check_change(const hf_change *change, hf_error *err)
+{
+    if (!change)
+        return HF_OK;
+    hf_code code = hf__check_version("hf_change", change->version, HF_CHANGE_VERSION, err);
+    if (code == HF_OK && change->reason)
+        code = hf__label_check("reason", change->reason, HF__MAX_REASON, err);
+    if (code == HF_OK)
+        code = check_range("expected_revision", change->expected_revision, 0, INT32_MAX, err);
+    return code;
+}
+
+hf_code hf__check_filter(const hf_filter *filter, hf_error *err)
+{
+    hf_code code = hf__check_version("hf_filter", filter->version, HF_FILTER_VERSION, err);
+    const char *const labels[][2] = {
+        { "workflow", filter->workflow },
+        { "prefix", filter->prefix },
+        { "key", filter->key },
+        { "subject", filter->subject },
+        { "reference", filter->reference },
+        { "tag", filter->tag },
+        { "current_step", filter->current_step },
+        { "cursor", filter->cursor },
+    };
+    for (size_t i = 0; code == HF_OK && i < sizeof labels / sizeof *labels; i++)
+        code = hf__check_optional_label(labels[i][0], labels[i][1], err);
+    if (code == HF_OK)
+        code = hf__check_time("created_after", filter->created_after, err);
+    if (code == HF_OK)
+        code = hf__check_time("created_before", filter->created_before, err);
+    if (code == HF_OK)
+        code = check_range("limit", filter->limit, 0, 1000, err);
+    return code;
+}
+
+hf_code hf__check_workflow(const hf_workflow *workflow, unsigned mask, hf_error *err)
+{
+    hf_code code = hf__check_workflow_name(workflow->name, false, err);
+    if (code == HF_OK && mask & HF_SET_MAX_ATTEMPTS)
+        code = check_range("max_attempts", workflow->max_attempts, 1, MAX_ATTEMPTS, err);
+    if (code == HF_OK && mask & HF_SET_RETRY_BASE)
+        code = check_range("retry_base", workflow->retry_base, 0, HF_DAYS(365), err);
+    if (code == HF_OK && mask & HF_SET_RETRY_CAP)
+        code = check_range("retry_cap", workflow->retry_cap, 0, HF_DAYS(365), err);
+    if (code == HF_OK && mask & HF_SET_LEASE)
+        code = check_range("lease", workflow->lease, HF_MILLISECONDS(100), HF_DAYS(1), err);
+    if (code == HF_OK && mask & HF_SET_TIMEOUT)
+        code = hf__check_duration("timeout", workflow->timeout, err);
+    if (code == HF_OK && mask & HF_SET_RETENTION)
+        code = hf__check_duration("retention", workflow->retention, err);
+    if (code == HF_OK && mask & HF_SET_DEAD_LETTER && workflow->dead_letter)
+        code = hf__check_workflow_name(workflow->dead_letter, false, err);
+    return code;
+}
+
+static hf_code check_events(const hf_transition *t, size_t max_payload, hf_error *err)
+{
+    hf_code code = HF_OK;
+    for (size_t i = 0; code == HF_OK && i < t->event_count; i++) {
+        const hf_new_event *event = &t->events[i];
+        int kind = hf__event_kind(event->kind);
+        if (kind <= HF__LIFECYCLE)
+            code =
+                hf__fail(err, HF_INVALID, "an event's kind must be domain, step, task or signal");
+        if (code == HF_OK)
+            code =
+                hf__label_check("event name", event->name ? event->name : "", HF__MAX_LABEL, err);
+        if (code == HF_OK)
+            code = hf__check_optional_label("step", event->step, err);
+        if (code == HF_OK)
+            code = hf__check_json("event data", event->data, max_payload, err);
+    }
+    return code;
+}
+
+static hf_code check_timers(const hf_transition *t, size_t max_payload, hf_error *err)
+{
+    hf_code code = HF_OK;
+    for (size_t i = 0; code == HF_OK && i < t->timer_count; i++) {
+        const hf_new_timer *timer = &t->timers[i];
+        code = hf__label_check("timer key", timer->key ? timer->key : "", HF__MAX_LABEL, err);
+        if (code == HF_OK)
+            code = hf__check_duration("timer delay", timer->delay, err);
+        if (code == HF_OK)
+            code = hf__check_time("timer time", timer->at, err);
+        if (code == HF_OK)
+            code = hf__check_json("timer payload", timer->payload, max_payload, err);
+        if (code == HF_OK)
+            code = hf__check_optional_label("timer token", timer->token, err);
+    }
+    return code;
+}
+
+static hf_code check_outgoing(const hf_transition *t, size_t max_payload, hf_error *err)
+{
+    hf_code code = HF_OK;
+    for (size_t i = 0; code == HF_OK && i < t->outbox_count; i++) {
+        const hf_new_outbox *entry = &t->outbox[i];
+        code = hf__label_check("outbox type", entry->type ? entry->type : "", HF__MAX_LABEL, err);
+        if (code == HF_OK)
+            code = hf__check_json("outbox payload", entry->payload, max_payload, err);
+    }
+    for (size_t i = 0; code == HF_OK && i < t->task_count; i++) {
+        const hf_new_task *task = &t->tasks[i];
+        code = hf__label_check("task name", task->name ? task->name : "", HF__MAX_LABEL, err);
+        if (code == HF_OK)
+            code = hf__check_optional_label("assignee", task->assignee, err);
+        if (code == HF_OK)
+            code = hf__check_json("task roles", task->roles, max_payload, err);
+        if (code == HF_OK)
+            code = hf__check_json("task payload", task->payload, max_payload, err);
+        if (code == HF_OK)
+            code = hf__check_json("task form", task->form, max_payload, err);
+        if (code == HF_OK)
+            code = hf__check_time("task due_at", task->due_at, err);
+    }
+    return code;
+}
+
+static hf_code check_started(const hf_transition *t, size_t max_payload, hf_error *err)
+{
+    hf_code code = HF_OK;
+    for (size_t i = 0; code == HF_OK && i < t->child_count; i++)
+        code = hf__check_trigger(&t->children[i], max_payload, false, err);
+    for (size_t i = 0; code == HF_OK && i < t->start_count; i++)
+        code = hf__check_trigger(&t->starts[i], max_payload, true, err);
+    return code;
+}
+
+static hf_code check_ids(const char *what, const char *const *ids, size_t count, hf_error *err)
+{
+    hf_code code = HF_OK;
+    for (size_t i = 0; code == HF_OK && i < count; i++)
+        code = hf__label_check(what, ids[i] ? ids[i] : "", HF__MAX_LABEL, err);
+    return code;
+}
+
+static hf_code check_outcome(const hf_transition *t, size_t max_payload, hf_error *err)
+{
+    hf_code code = check_range("turn", (int64_t)t->turn, HF_TURN_SUCCEED, HF_TURN_GIVE_BACK, err);
+    if (code == HF_OK)
+        code = hf__check_json("state", t->state, max_payload, err);
+    if (code == HF_OK)
+        code = hf__check_json("result", t->result, max_payload, err);
+    if (code == HF_OK)
+        code = hf__check_json("error", t->error, max_payload, err);
+    if (code == HF_OK)
+        code = hf__check_optional_label("error_code", t->error_code, err);
+    if (code == HF_OK)
+        code = hf__check_optional_label("current_step", t->current_step, err);
+    if (code == HF_OK)
+        code = hf__check_optional_label("waiting_kind", t->waiting_kind, err);
+    if (code == HF_OK)
+        code = hf__check_optional_label("waiting_token", t->waiting_token, err);
+    if (code == HF_OK)
+        code = hf__check_duration("retry_delay", t->retry_delay, err);
+    if (code == HF_OK)
+        code = hf__check_time("waiting_until", t->waiting_until, err);
+    if (code == HF_OK)
+        code = check_range("wait_children", t->wait_children, 0, 10000000, err);
+    if (code == HF_OK && t->last_error && !hf__utf8_valid(t->last_error, strlen(t->last_error)))
+        code = hf__fail(err, HF_INVALID, "last_error is not valid UTF-8");
+    return code;
+}
+
+hf_code hf__check_transition(const hf_transition *t, size_t max_payload, hf_error *err)
+{
+    hf_code code = hf__check_version("hf_transition", t->version, HF_TRANSITION_VERSION, err);
+    if (code == HF_OK)
+        code = check_outcome(t, max_payload, err);
+    if (code == HF_OK)
+        code = check_events(t, max_payload, err);
+    if (code == HF_OK)
+        code = check_timers(t, max_payload, err);
+    if (code == HF_OK)
+        code = check_outgoing(t, max_payload, err);
+    if (code == HF_OK)
+        code = check_started(t, max_payload, err);
+    if (code == HF_OK)
+        code = check_ids("consumed signal", t->consumed, t->consumed_count, err);
+    if (code == HF_OK)
+        code = check_ids("blamed signal", t->blamed, t->blamed_count, err);
+    if (code == HF_OK)
+        code = check_ids("timer key", t->cancelled_timers, t->cancelled_timer_count, err);
+    return code;
+}
+
+hf_code hf__check_step(const hf_step_record *step, size_t max_payload, hf_error *err)
+{
+    hf_code code = hf__label_check("step name", step->name ? step->name : "", HF__MAX_LABEL, err);
+    if (code == HF_OK)
+        code = hf__label_check("step status", step->status ? step->status : "", 32, err);
+    return code == HF_OK ? hf__check_json("step data", step->data, max_payload, err) : code;
+}

@@ -1,0 +1,31 @@
+/* Checks of everything that callers hand in, before anything is written.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef HF_CLIENT_CHECK_H
+#define HF_CLIENT_CHECK_H
+
+#include <holdfast/transition.h>
+
+#define HF__MAX_LABEL 512   /* bytes of a key, subject, reference, tag, step or signal name */
+#define HF__MAX_REASON 2000 /* bytes of a reason */
+#define HF__MAX_TAGS 32
+#define HF__MAX_TIME INT64_C(253402300799000000) /* the year 9999 */
+
+/* Options structs say which version of themselves they are. */
+hf_code hf__check_version(const char *what, int version, int known, hf_error *err);
+/* NULL is fine. `limit` in bytes. */
+hf_code hf__check_json(const char *what, const char *json, size_t limit, hf_error *err);
+hf_code hf__check_optional_label(const char *what, const char *text, hf_error *err);
+hf_code hf__check_time(const char *what, int64_t time, hf_error *err);
+hf_code hf__check_duration(const char *what, int64_t duration, hf_error *err);
+/* `internal`: names that begin with "holdfast." are allowed. */
+hf_code hf__check_workflow_name(const char *name, bool internal, hf_error *err);
+hf_code hf__check_trigger(const hf_trigger_spec *spec, size_t max_payload, bool internal,
+                          hf_error *err);
+hf_code hf__check_signal(const hf_signal_spec *spec, size_t max_payload, hf_error *err);
+hf_code hf__check_change(const hf_change *change, hf_error *err);
+hf_code hf__check_filter(const hf_filter *filter, hf_error *err);
+hf_code hf__check_workflow(const hf_workflow *workflow, unsigned mask, hf_error *err);
+hf_code hf__check_transition(const hf_transition *transition, size_t max_payload, hf_error *err);
+hf_code hf__check_step(const hf_step_record *step, size_t max_payload, hf_error *err);
+
+#endif

@@ -1,0 +1,36 @@
+/* The inside of a client handle.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef HF_CLIENT_CLIENT_H
+#define HF_CLIENT_CLIENT_H
+
+#include <holdfast/holdfast.h>
+
+#include <pthread.h>
+
+#include "kernel/engine.h"
+
+/* What live workers serve, as of the last look. */
+struct hf__coverage {
+    char **patterns;
+    size_t count;
+    int64_t asked_at; /* monotonic us; 0: never */
+};
+void hf__coverage_free(struct hf__coverage *coverage);
+
+struct hf_client {
+    struct hf__engine *engine;
+    int tenant_id;
+    char *tenant;
+    char *actor;
+    pthread_mutex_t coverage_mutex; /* guards coverage */
+    struct hf__coverage coverage;
+};
+
+/* For tests and the simulator: hf_open with the engine's inner options. */
+hf_code hf__open(hf_client **out, const char *url, const hf_options *options,
+                 const struct hf__engine_options *inner, hf_error *err);
+/* A client of the same engine for a tenant known by id. */
+hf_code hf__client_for(hf_client **out, struct hf__engine *engine, int tenant_id,
+                       const char *tenant, const char *actor, hf_error *err);
+
+#endif

@@ -1,0 +1,17 @@
+/* Whether a live worker could run a workflow. Asked at most once a second.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef HF_CLIENT_COVERAGE_H
+#define HF_CLIENT_COVERAGE_H
+
+#include "client/client.h"
+
+/* *uncovered: no live worker serves the workflow for this client's tenant. */
+hf_code hf__covered(hf_client *client, const char *workflow, bool *uncovered, hf_error *err);
+/* Fills in how many live workers serve each workflow. */
+hf_code hf__count_workers(hf_client *client, hf_workflow *workflows, size_t count, hf_error *err);
+/* Whether a worker's tenants, a JSON array, include this one. */
+bool hf__tenant_listed(const char *tenants, const char *tenant);
+/* Whether "billing.*", "billing." or "billing.charge.v1" serves a workflow. */
+bool hf__pattern_serves(const char *pattern, const char *workflow);
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/ids.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "util/clock.h"
+#include "util/id.h"
+#include "util/random.h"
+
+static _Thread_local struct hf__random numbers;
+static _Thread_local bool seeded;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* A child process must not repeat its parent's ids. */
+static void forget_seed(void)
+{
+    seeded = false;
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, forget_seed);
+}
+
+hf_id hf__new_id(void)
+{
+    int64_t now = hf__clock_now(&hf__system_clock);
+    pthread_once(&once, watch_forks);
+    if (!seeded) {
+        if (!hf__random_seed_os(&numbers))
+            hf__random_seed(&numbers, (uint64_t)now ^ (uint64_t)(uintptr_t)&numbers);
+        seeded = true;
+    }
+    hf_id id;
+    hf__id_make(&id, now, &numbers);
+    return id;
+}
+
+uint64_t hf__shard_of(hf_id id)
+{
+    uint64_t shard;
+    memcpy(&shard, id.bytes + 8, sizeof shard);
+    return shard;
+}

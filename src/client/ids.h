@@ -1,0 +1,13 @@
+/* New ids for what clients create.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef HF_CLIENT_IDS_H
+#define HF_CLIENT_IDS_H
+
+#include <holdfast/types.h>
+
+/* Time-ordered and unique across machines. Each thread has its own random numbers. */
+hf_id hf__new_id(void);
+/* The flusher that operations on a run go to. */
+uint64_t hf__shard_of(hf_id id);
+
+#endif

@@ -1,0 +1,14 @@
+/* Filters as parameters of statements.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef HF_CLIENT_READ_H
+#define HF_CLIENT_READ_H
+
+#include "client/ask.h"
+#include "client/client.h"
+
+/* Fills the parameters that list_runs and count_runs share. */
+hf_code hf__filter_fill(struct hf__ask *ask, hf_client *client, const hf_filter *filter,
+                        const hf_id *before, int limit, hf_error *err);
+hf_code hf__count_runs(hf_client *client, int64_t *out, const hf_filter *filter, hf_error *err);
+
+#endif

@@ -1,0 +1,148 @@
+/* Waiting: for a run's end, for its next events. Woken by the commit that brings it, not by polling.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <pthread.h>
+#include <time.h>
+
+#include "client/ask.h"
+#include "client/client.h"
+#include "util/clock.h"
+#include "util/error.h"
+
+#define SAFETY_LOOK HF_SECONDS(5) /* for wake-ups that got lost, and behind poolers */
+
+enum { WATCH_END = 1, WATCH_EVENTS = 2 };
+
+struct waiter {
+    hf_id run;
+    pthread_mutex_t mutex;
+    pthread_cond_t heard;
+    bool news;
+    struct hf__ear *ear;
+};
+
+static void hear(const struct hf__heard *heard, void *arg)
+{
+    struct waiter *waiter = arg;
+    if (!heard->run || !(hf_id_is_zero(heard->run_id) || hf_id_equal(heard->run_id, waiter->run)))
+        return;
+    pthread_mutex_lock(&waiter->mutex);
+    waiter->news = true;
+    pthread_cond_signal(&waiter->heard);
+    pthread_mutex_unlock(&waiter->mutex);
+}
+
+static hf_code waiter_start(struct waiter *waiter, hf_client *client, hf_id run, hf_error *err)
+{
+    pthread_condattr_t attr;
+    *waiter = (struct waiter){ .run = run, .mutex = PTHREAD_MUTEX_INITIALIZER };
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&waiter->heard, &attr);
+    pthread_condattr_destroy(&attr);
+    return hf__engine_listen(client->engine, &waiter->ear, hear, waiter, err);
+}
+
+static void waiter_stop(struct waiter *waiter)
+{
+    hf__engine_unlisten(waiter->ear);
+    pthread_cond_destroy(&waiter->heard);
+    pthread_mutex_destroy(&waiter->mutex);
+}
+
+/* Sleeps until there is news, or until `until` (monotonic us), or for the safety look. */
+static void waiter_sleep(struct waiter *waiter, int64_t until)
+{
+    int64_t look = hf__monotonic_us() + SAFETY_LOOK;
+    int64_t wake = look < until ? look : until;
+    struct timespec time = { .tv_sec = wake / 1000000, .tv_nsec = wake % 1000000 * 1000 };
+    pthread_mutex_lock(&waiter->mutex);
+    while (!waiter->news &&
+           pthread_cond_timedwait(&waiter->heard, &waiter->mutex, &time) != ETIMEDOUT)
+        ;
+    waiter->news = false;
+    pthread_mutex_unlock(&waiter->mutex);
+}
+
+/* From here on commits on the run tell this waiter. */
+static hf_code mark_watched(hf_client *client, hf_id run, int level, hf_error *err)
+{
+    struct hf__ask ask;
+    struct hf__cell *c = hf__ask_begin(&ask, client->engine, HF__STMT_WATCH_RUN);
+    c[0] = hf__number(client->tenant_id);
+    c[1] = hf__uuid(&run);
+    c[2] = hf__number(level);
+    hf_code code = hf__ask_send(&ask, err);
+    hf__ask_end(&ask);
+    return code;
+}
+
+static int64_t deadline(int64_t timeout)
+{
+    return timeout < 0 ? INT64_MAX : hf__monotonic_us() + timeout;
+}
+
+/* A store that is away for a moment does not end the waiting. */
+static bool worth_waiting(hf_code code)
+{
+    return code == HF_OK || code == HF_UNAVAILABLE;
+}
+
+hf_code hf_wait(hf_client *client, hf_run **out, hf_id id, int64_t timeout, hf_error *err)
+{
+    int64_t until = deadline(timeout);
+    hf_run *run = NULL;
+    hf_code code = hf_get(client, &run, id, err);
+    if (code != HF_OK || hf_status_finished(run->status)) {
+        *out = run;
+        return code;
+    }
+    struct waiter waiter;
+    code = waiter_start(&waiter, client, id, err);
+    while (worth_waiting(code)) {
+        code = mark_watched(client, id, WATCH_END, err);
+        if (code == HF_OK) {
+            hf_run_free(run);
+            run = NULL;
+            code = hf_get(client, &run, id, err);
+        }
+        if (code == HF_OK && hf_status_finished(run->status))
+            break;
+        if (worth_waiting(code) && hf__monotonic_us() >= until)
+            code = hf__fail(err, HF_TIMEOUT, "the run is still %s",
+                            run ? hf_status_name(run->status) : "unfinished");
+        if (worth_waiting(code))
+            waiter_sleep(&waiter, until);
+    }
+    waiter_stop(&waiter);
+    if (code == HF_OK)
+        *out = run;
+    else
+        hf_run_free(run);
+    return code;
+}
+
+hf_code hf_events_follow(hf_client *client, hf_events **out, hf_id id, int64_t after_seq, int limit,
+                         int64_t timeout, hf_error *err)
+{
+    int64_t until = deadline(timeout);
+    struct waiter waiter;
+    hf_code code = waiter_start(&waiter, client, id, err);
+    while (worth_waiting(code)) {
+        hf_events *events = NULL;
+        code = mark_watched(client, id, WATCH_EVENTS, err);
+        if (code == HF_OK)
+            code = hf_events_list(client, &events, id, after_seq, limit, err);
+        if (code == HF_OK && events->count > 0) {
+            *out = events;
+            break;
+        }
+        hf_events_free(events);
+        if (worth_waiting(code) && hf__monotonic_us() >= until)
+            code = hf__fail(err, HF_TIMEOUT, "nothing happened to the run meanwhile");
+        if (worth_waiting(code))
+            waiter_sleep(&waiter, until);
+    }
+    waiter_stop(&waiter);
+    return code;
+}

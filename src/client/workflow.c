@@ -1,0 +1,284 @@
+/* Workflows, workers and tenants.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "client/answer.h"
+#include "client/ask.h"
+#include "client/check.h"
+#include "client/client.h"
+#include "client/coverage.h"
+#include "util/error.h"
+#include "util/text.h"
+
+static hf_code create(hf_client *client, const char *name, bool *created, hf_error *err)
+{
+    struct hf__ask ask;
+    struct hf__cell *c = hf__ask_begin(&ask, client->engine, HF__STMT_CREATE_WORKFLOW);
+    c[0] = hf__number(client->tenant_id);
+    c[1] = hf__text(name);
+    hf_code code = hf__ask_send(&ask, err);
+    *created = code == HF_OK && ask.out.nrows > 0;
+    hf__ask_end(&ask);
+    return code;
+}
+
+static hf_code nothing(const struct hf__driver *driver, struct hf__conn *conn, void *arg,
+                       hf_error *err)
+{
+    (void)driver;
+    (void)conn;
+    (void)arg;
+    (void)err;
+    return HF_OK;
+}
+
+/* Workers that serve its prefix learn of a new or changed workflow at once. */
+static hf_code tell_workers(hf_client *client, hf_error *err)
+{
+    struct hf__wake wake = { .workflows_changed = true };
+    return hf__engine_transact(client->engine, nothing, NULL, &wake, err);
+}
+
+static hf_code set_fields(hf_client *client, const hf_workflow *workflow, unsigned mask,
+                          hf_error *err)
+{
+    struct hf__ask ask;
+    struct hf__cell *c = hf__ask_begin(&ask, client->engine, HF__STMT_SET_WORKFLOW);
+    c[0] = hf__number(client->tenant_id);
+    c[1] = hf__text(workflow->name);
+    c[2] = hf__number(mask);
+    c[3] = hf__number(workflow->max_attempts);
+    c[4] = hf__number(workflow->retry_base);
+    c[5] = hf__number(workflow->retry_cap);
+    c[6] = hf__number(workflow->lease);
+    c[7] = hf__number_or_null(workflow->timeout);
+    c[8] = hf__number_or_null(workflow->retention);
+    c[9] = hf__text(workflow->dead_letter);
+    c[10] = hf__text(workflow->definition);
+    c[11] = hf__number(workflow->paused);
+    hf_code code = hf__ask_send(&ask, err);
+    if (code == HF_OK && ask.out.nrows == 0)
+        code = hf__fail(err, HF_UNKNOWN_WORKFLOW,
+                        "no workflow is named \"%s\": create it with `holdfast workflow create %s`",
+                        workflow->name, workflow->name);
+    hf__ask_end(&ask);
+    return code;
+}
+
+hf_code hf_workflow_set(hf_client *client, const hf_workflow *workflow, unsigned mask,
+                        hf_error *err)
+{
+    hf_code code = hf__check_workflow(workflow, mask, err);
+    if (code == HF_OK)
+        code = set_fields(client, workflow, mask, err);
+    return code == HF_OK ? tell_workers(client, err) : code;
+}
+
+hf_code hf_workflow_put(hf_client *client, const hf_workflow *workflow, unsigned mask,
+                        hf_error *err)
+{
+    bool created = false;
+    hf_code code = hf__check_workflow(workflow, mask, err);
+    if (code == HF_OK)
+        code = create(client, workflow->name, &created, err);
+    if (code == HF_OK && mask)
+        code = set_fields(client, workflow, mask, err);
+    if (code == HF_OK && (created || mask))
+        code = tell_workers(client, err);
+    return code;
+}
+
+static void read_workflow(hf_workflow *workflow, const struct hf__cell *c)
+{
+    workflow->name = hf__as_text(*c++);
+    workflow->paused = hf__as_number(*c++) != 0;
+    workflow->max_attempts = (int)hf__as_number(*c++);
+    workflow->retry_base = hf__as_number(*c++);
+    workflow->retry_cap = hf__as_number(*c++);
+    workflow->lease = hf__as_number(*c++);
+    workflow->timeout = hf__as_number(*c++);
+    workflow->retention = hf__as_number(*c++);
+    workflow->dead_letter = hf__as_text(*c++);
+    workflow->definition = hf__as_text(*c++);
+    workflow->created_at = hf__as_number(*c++);
+    workflow->updated_at = hf__as_number(*c++);
+    workflow->due = hf__as_number(*c++);
+    workflow->delayed = hf__as_number(*c++);
+    workflow->leased = hf__as_number(*c++);
+    workflow->failed = hf__as_number(*c++);
+}
+
+/* The rows of list_workflows into `items`, which has room for them. */
+static hf_code ask_workflows(hf_client *client, const char *name, const char *prefix,
+                             struct hf__arena *arena, hf_workflow **items, size_t *count,
+                             hf_error *err)
+{
+    struct hf__ask ask;
+    struct hf__cell *c = hf__ask_begin(&ask, client->engine, HF__STMT_LIST_WORKFLOWS);
+    char *end = prefix ? hf__arena_strdup(&ask.arena, prefix) : NULL;
+    if (end && *end)
+        end[strlen(end) - 1]++;
+    c[0] = hf__number(client->tenant_id);
+    c[1] = hf__text(name);
+    c[2] = hf__text(prefix);
+    c[3] = hf__text(end);
+    hf__table_init(&ask.out, arena, ask.out.ncolumns);
+    hf_code code = prefix && !end ? hf__nomem(err) : hf__ask_send(&ask, err);
+    if (code == HF_OK) {
+        *count = (size_t)ask.out.nrows;
+        *items = hf__arena_calloc(arena, *count + 1, sizeof **items);
+        code = *items ? HF_OK : hf__nomem(err);
+    }
+    for (size_t i = 0; code == HF_OK && i < *count; i++)
+        read_workflow(&(*items)[i], hf__table_row(&ask.out, (int)i));
+    hf__ask_end(&ask);
+    return code;
+}
+
+hf_code hf_workflow_get(hf_client *client, hf_workflow **out, const char *name, hf_error *err)
+{
+    hf_code code = hf__check_workflow_name(name, true, err);
+    if (code != HF_OK)
+        return code;
+    hf_workflow *workflow = hf__answer_new(sizeof *workflow);
+    hf_workflow *items = NULL;
+    size_t count = 0;
+    code = workflow
+               ? ask_workflows(client, name, NULL, hf__answer_arena(workflow), &items, &count, err)
+               : hf__nomem(err);
+    if (code == HF_OK && count == 0)
+        code = hf__fail(err, HF_UNKNOWN_WORKFLOW, "no workflow is named \"%s\"", name);
+    if (code == HF_OK) {
+        *workflow = items[0];
+        code = hf__count_workers(client, workflow, 1, err);
+    }
+    if (code == HF_OK)
+        *out = workflow;
+    else
+        hf__answer_free(workflow);
+    return code;
+}
+
+hf_code hf_workflow_list(hf_client *client, hf_workflows **out, const char *prefix, hf_error *err)
+{
+    hf_code code = hf__check_optional_label("prefix", prefix, err);
+    if (code != HF_OK)
+        return code;
+    hf_workflows *list = hf__answer_new(sizeof *list);
+    code = list ? ask_workflows(client, NULL, prefix, hf__answer_arena(list), &list->items,
+                                &list->count, err)
+                : hf__nomem(err);
+    if (code == HF_OK)
+        code = hf__count_workers(client, list->items, list->count, err);
+    if (code == HF_OK)
+        *out = list;
+    else
+        hf__answer_free(list);
+    return code;
+}
+
+/* ---- Workers ---- */
+
+static void read_worker(hf_worker_info *worker, const struct hf__cell *c)
+{
+    worker->name = hf__as_text(c[0]);
+    worker->tenants = hf__as_text(c[1]);
+    worker->serves = hf__as_text(c[2]);
+    worker->host = hf__as_text(c[3]);
+    worker->pid = (int)hf__as_number(c[4]);
+    worker->program = hf__as_text(c[5]);
+    worker->threads = (int)hf__as_number(c[6]);
+    worker->running = hf__as_number(c[7]);
+    worker->idle = hf__as_number(c[8]) != 0;
+    worker->draining = hf__as_number(c[9]) != 0;
+    worker->started_at = hf__as_number(c[10]);
+    worker->seen_at = hf__as_number(c[11]);
+    worker->live = hf__as_number(c[12]) != 0;
+}
+
+hf_code hf_workers(hf_client *client, hf_worker_list **out, hf_error *err)
+{
+    struct hf__ask ask;
+    hf__ask_begin(&ask, client->engine, HF__STMT_LIST_WORKERS);
+    hf_worker_list *list = hf__answer_new(sizeof *list);
+    hf_code code = list ? HF_OK : hf__nomem(err);
+    if (code == HF_OK) {
+        hf__table_init(&ask.out, hf__answer_arena(list), ask.out.ncolumns);
+        code = hf__ask_send(&ask, err);
+    }
+    if (code == HF_OK) {
+        list->items = hf__arena_calloc(hf__answer_arena(list), (size_t)ask.out.nrows + 1,
+                                       sizeof *list->items);
+        code = list->items ? HF_OK : hf__nomem(err);
+    }
+    for (int i = 0; code == HF_OK && i < ask.out.nrows; i++) {
+        const struct hf__cell *c = hf__table_row(&ask.out, i);
+        if (hf__tenant_listed(hf__as_text(c[1]), client->tenant))
+            read_worker(&list->items[list->count++], c);
+    }
+    if (code == HF_OK)
+        *out = list;
+    else
+        hf__answer_free(list);
+    hf__ask_end(&ask);
+    return code;
+}
+
+/* ---- Tenants ---- */
+
+hf_code hf_tenant_create(hf_client *client, const char *name, hf_error *err)
+{
+    hf_code code = hf__name_check("tenant", name ? name : "", err);
+    if (code != HF_OK)
+        return code;
+    struct hf__ask ask;
+    hf__ask_begin(&ask, client->engine, HF__STMT_PUT_TENANT)[0] = hf__text(name);
+    code = hf__ask_send(&ask, err);
+    hf__ask_end(&ask);
+    return code;
+}
+
+hf_code hf_tenant_disable(hf_client *client, const char *name, bool disabled, hf_error *err)
+{
+    hf_code code = hf__name_check("tenant", name ? name : "", err);
+    if (code != HF_OK)
+        return code;
+    struct hf__ask ask;
+    struct hf__cell *c = hf__ask_begin(&ask, client->engine, HF__STMT_SET_TENANT_DISABLED);
+    c[0] = hf__text(name);
+    c[1] = hf__number(disabled);
+    code = hf__ask_send(&ask, err);
+    if (code == HF_OK && ask.out.nrows == 0)
+        code = hf__fail(err, HF_NOT_FOUND, "there is no tenant \"%s\"", name);
+    hf__ask_end(&ask);
+    return code == HF_OK ? tell_workers(client, err) : code;
+}
+
+hf_code hf_tenant_list(hf_client *client, hf_tenants **out, hf_error *err)
+{
+    struct hf__ask ask;
+    hf__ask_begin(&ask, client->engine, HF__STMT_LIST_TENANTS);
+    hf_tenants *list = hf__answer_new(sizeof *list);
+    hf_code code = list ? HF_OK : hf__nomem(err);
+    if (code == HF_OK) {
+        hf__table_init(&ask.out, hf__answer_arena(list), ask.out.ncolumns);
+        code = hf__ask_send(&ask, err);
+    }
+    if (code == HF_OK) {
+        list->count = (size_t)ask.out.nrows;
+        list->items =
+            hf__arena_calloc(hf__answer_arena(list), list->count + 1, sizeof *list->items);
+        code = list->items ? HF_OK : hf__nomem(err);
+    }
+    for (size_t i = 0; code == HF_OK && i < list->count; i++) {
+        const struct hf__cell *c = hf__table_row(&ask.out, (int)i);
+        list->items[i] =
+            (hf_tenant){ hf__as_text(c[0]), hf__as_number(c[1]) != 0, hf__as_number(c[2]) };
+    }
+    if (code == HF_OK)
+        *out = list;
+    else
+        hf__answer_free(list);
+    hf__ask_end(&ask);
+    return code;
+}

@@ -1,0 +1,124 @@
+/* The inside of a flush: the parameters and answers of every statement, and the rows that were locked.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef HF_KERNEL_BATCH_H
+#define HF_KERNEL_BATCH_H
+
+#include "kernel/flush.h"
+#include "kernel/row.h"
+#include "util/hash.h"
+
+/* What a statement takes and what it gave. */
+struct hf__sheet {
+    struct hf__table in;
+    struct hf__table out;
+};
+
+struct hf__batch {
+    struct hf__flusher *flusher;
+    struct hf__arena *arena;
+    struct hf__op **ops;
+    size_t count;
+    int64_t now;  /* store clock, us; known after the locking */
+    bool patient; /* one operation alone, that waits for its locks */
+    bool redo;    /* a child's key was taken meanwhile: roll back and try again */
+    struct hf__sheet sheets[HF__STMT_COUNT];
+    struct hf__sheet *claims; /* one per op, used by claims */
+    struct hf__idmap rows;    /* run id -> struct hf__row, locked */
+    struct hf__idmap fenced;  /* run id -> the one fenced op of this flush */
+    struct hf__idmap decided; /* run id -> anything: given back by a short way */
+    int32_t *lanes;           /* to wake */
+    int lane_count;
+    int lane_capacity;
+    int64_t earliest; /* run_at among them */
+    hf_id *watched;
+    int watched_count;
+    int watched_capacity;
+    bool failed; /* memory ran out */
+};
+
+/* A new row of parameters for a statement. */
+struct hf__cell *hf__batch_add(struct hf__batch *batch, enum hf__stmt stmt);
+struct hf__table *hf__batch_out(struct hf__batch *batch, enum hf__stmt stmt);
+/* Queues a statement if it has parameters. */
+hf_code hf__batch_send(struct hf__batch *batch, enum hf__stmt stmt, hf_error *err);
+
+struct hf__row *hf__batch_row(struct hf__batch *batch, hf_id id);
+/* A new id, from the flusher's random numbers. */
+hf_id hf__batch_id(struct hf__batch *batch);
+/* Memory of this flush; NULL sets `failed`. */
+char *hf__batch_printf(struct hf__batch *batch, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Ends an operation well, or with a code and a message. */
+void hf__op_ok(struct hf__op *op);
+void hf__op_end(struct hf__op *op, hf_code code, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+enum { HF__LIFECYCLE = 0, HF__DOMAIN = 1, HF__STEP = 2, HF__TASK = 3, HF__SIGNAL = 4 };
+int hf__event_kind(const char *name); /* -1: unknown */
+const char *hf__event_kind_name(int kind);
+
+/* A journal line for a locked row: takes its next sequence number. */
+void hf__journal(struct hf__batch *batch, struct hf__row *row, int kind, const char *name,
+                 const char *actor, const char *step, const char *data);
+
+/* Remember whom to wake after the commit. run_at 0: nobody. */
+void hf__wake_lane(struct hf__batch *batch, int lane, int64_t run_at);
+void hf__wake_watchers(struct hf__batch *batch, struct hf__row *row, bool finished);
+void hf__wake_watcher_of(struct hf__batch *batch, hf_id run);
+
+/* 0: not known yet. */
+int32_t hf__lane_recall(const struct hf__lane_cache *cache, int tenant, const char *workflow);
+void hf__lane_remember(struct hf__lane_cache *cache, int tenant, const char *workflow,
+                       int32_t lane);
+
+/* ---- The kinds of operations ---- */
+
+/* Adds what must be read or locked first. */
+void hf__ask_parent(struct hf__batch *batch, int tenant, const hf_id *run);
+void hf__commit_prepare(struct hf__batch *batch, struct hf__op *op);
+void hf__signal_prepare(struct hf__batch *batch, struct hf__op *op);
+void hf__change_prepare(struct hf__batch *batch, struct hf__op *op);
+/* Decide on the locked rows; fill the sheets that write. */
+void hf__commit_decide(struct hf__batch *batch, struct hf__op *op);
+void hf__signal_decide(struct hf__batch *batch, struct hf__op *op);
+void hf__change_decide(struct hf__batch *batch, struct hf__op *op);
+/* A locked run is over: its row's last state, the child's end for its parent. */
+void hf__row_finish(struct hf__batch *batch, struct hf__row *row, hf_status status);
+/* Where a waiting run's run_at belongs, by its mailbox and its limits. */
+int64_t hf__row_wake_time(const struct hf__batch *batch, const struct hf__row *row);
+/* Whether a terminal commit can go by finish_runs. */
+bool hf__commit_is_short(const struct hf__op *op);
+
+/* A run to insert. `parent` NULL: none. */
+struct hf__new_run {
+    int tenant;
+    const hf_id *id;
+    const hf_trigger_spec *spec;
+    const char *tags;
+    const char *actor;
+    const hf_id *parent;
+    const hf_id *root;
+    const hf_transition *initial;
+};
+void hf__insert_run(struct hf__batch *batch, const struct hf__new_run *run);
+void hf__trigger_fill(struct hf__batch *batch, struct hf__op *op);
+/* After the commit: verdicts of triggers, with a look at those that were refused. */
+hf_code hf__trigger_verdicts(struct hf__batch *batch, hf_error *err);
+
+void hf__short_fill(struct hf__batch *batch, struct hf__op *op); /* finish, step, heartbeat */
+hf_code hf__short_verdicts(struct hf__batch *batch, hf_error *err);
+
+hf_code hf__claim_send(struct hf__batch *batch, size_t index, hf_error *err);
+hf_code hf__claim_journal(struct hf__batch *batch, hf_error *err);
+hf_code hf__claim_deliver(struct hf__batch *batch, hf_error *err);
+
+/* Appends what a transition brings besides the row: timers, events, outbox, tasks. */
+void hf__transition_timers(struct hf__batch *batch, int tenant, const hf_id *run,
+                           const hf_transition *transition, int64_t *earliest);
+void hf__transition_outbox(struct hf__batch *batch, int tenant, const hf_id *run, int64_t seq,
+                           const hf_transition *transition);
+void hf__transition_tasks(struct hf__batch *batch, int tenant, const hf_id *run,
+                          const hf_transition *transition);
+
+#endif

@@ -1,0 +1,10 @@
+/* The engine's own work is runs too: workflows whose names begin with "holdfast.".
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef HF_KERNEL_CHORES_H
+#define HF_KERNEL_CHORES_H
+
+#define HF__CHORE_PREFIX "holdfast."
+/* Input {"run": id}: cancels the unfinished children of a cancelled run. */
+#define HF__CHORE_CANCEL_CHILDREN "holdfast.cancel_children"
+
+#endif

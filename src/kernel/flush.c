@@ -1,0 +1,544 @@
+/* One flush, from the locks to the verdicts. ARCHITECTURE.md walks through it.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "kernel/flush.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernel/batch.h"
+#include "util/error.h"
+#include "util/id.h"
+
+#define IMPATIENT_TRIES 3 /* flushes that may pass an operation's locked run over */
+#define CONFLICT_TRIES 5  /* of a flush that lost against another one */
+
+void hf__flusher_init(struct hf__flusher *flusher, const struct hf__driver *driver,
+                      struct hf__conn *conn)
+{
+    memset(flusher, 0, sizeof *flusher);
+    flusher->driver = driver;
+    flusher->conn = conn;
+    flusher->max_poison = 5;
+    hf__random_seed(&flusher->random, 1);
+    hf__arena_init(&flusher->arena, 64 * 1024);
+}
+
+void hf__flusher_free(struct hf__flusher *flusher)
+{
+    hf__arena_free(&flusher->arena);
+}
+
+static hf_code batch_init(struct hf__batch *batch, struct hf__flusher *flusher, struct hf__op **ops,
+                          size_t count, hf_error *err)
+{
+    memset(batch, 0, sizeof *batch);
+    hf__arena_reset(&flusher->arena);
+    batch->flusher = flusher;
+    batch->arena = &flusher->arena;
+    batch->ops = ops;
+    batch->count = count;
+    batch->patient = count == 1 && ops[0]->tries >= IMPATIENT_TRIES;
+    hf__idmap_init(&batch->rows);
+    hf__idmap_init(&batch->fenced);
+    hf__idmap_init(&batch->decided);
+    for (int i = 0; i < HF__STMT_COUNT; i++) {
+        const struct hf__statement *stmt = &flusher->driver->statements[i];
+        hf__table_init(&batch->sheets[i].in, batch->arena, stmt->nparams);
+        hf__table_init(&batch->sheets[i].out, batch->arena, stmt->ncolumns);
+    }
+    batch->claims = hf__arena_calloc(batch->arena, count, sizeof *batch->claims);
+    return batch->claims ? HF_OK : hf__nomem(err);
+}
+
+static void batch_free(struct hf__batch *batch)
+{
+    hf__idmap_free(&batch->rows);
+    hf__idmap_free(&batch->fenced);
+    hf__idmap_free(&batch->decided);
+}
+
+/* ---- Sorting the batch ---- */
+
+static bool takes_long_way(const struct hf__op *op)
+{
+    return op->kind == HF__OP_SIGNAL || op->kind == HF__OP_CHANGE ||
+           (op->kind == HF__OP_COMMIT && !hf__commit_is_short(op));
+}
+
+/* At most one fenced operation per run and flush: what comes second waits for the next. Signals are not fenced. */
+static bool must_wait(struct hf__batch *batch, struct hf__op *op)
+{
+    hf_id run = hf__op_run(op);
+    if (hf_id_is_zero(run) || op->kind == HF__OP_SIGNAL)
+        return false;
+    if (hf__idmap_get(&batch->fenced, run))
+        return true;
+    if (!hf__idmap_put(&batch->fenced, run, op))
+        batch->failed = true;
+    return false;
+}
+
+static void ask_lock(struct hf__batch *batch, struct hf__op *op)
+{
+    hf_id *run = hf__arena_alloc(batch->arena, sizeof *run);
+    if (!run) {
+        batch->failed = true;
+        return;
+    }
+    *run = hf__op_run(op);
+    if (hf__idmap_get(&batch->decided, *run))
+        return;
+    if (!hf__idmap_put(&batch->decided, *run, op))
+        batch->failed = true;
+    const enum hf__stmt asked[] = {
+        batch->patient ? HF__STMT_LOCK_RUNS_PATIENTLY : HF__STMT_LOCK_RUNS,
+        HF__STMT_PEEK_RUNS,
+    };
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        struct hf__cell *c = hf__batch_add(batch, asked[i]);
+        c[0] = hf__number(op->tenant);
+        c[1] = hf__uuid(run);
+    }
+}
+
+/* First pass: who waits, who needs a lock and what must be read. */
+static bool prepare(struct hf__batch *batch)
+{
+    bool reads = false;
+    for (size_t i = 0; i < batch->count; i++) {
+        struct hf__op *op = batch->ops[i];
+        op->again = must_wait(batch, op);
+        if (op->again)
+            continue;
+        if (op->kind == HF__OP_TRIGGER && op->trigger.initial)
+            reads = true;
+        if (!takes_long_way(op))
+            continue;
+        reads = true;
+        ask_lock(batch, op);
+        if (op->kind == HF__OP_COMMIT)
+            hf__commit_prepare(batch, op);
+        else if (op->kind == HF__OP_SIGNAL)
+            hf__signal_prepare(batch, op);
+        else
+            hf__change_prepare(batch, op);
+    }
+    return reads;
+}
+
+/* ---- Reading under the locks ---- */
+
+static hf_code send_all(struct hf__batch *batch, const enum hf__stmt *stmts, size_t count,
+                        hf_error *err)
+{
+    hf_code code = HF_OK;
+    for (size_t i = 0; code == HF_OK && i < count; i++)
+        code = hf__batch_send(batch, stmts[i], err);
+    return code;
+}
+
+/* The locks come first: every later statement then sees mailboxes as they are under them. */
+static hf_code read_locked(struct hf__batch *batch, hf_error *err)
+{
+    static const enum hf__stmt reads[] = {
+        HF__STMT_LOCK_RUNS,           HF__STMT_LOCK_RUNS_PATIENTLY,
+        HF__STMT_LOCK_PARENTS,        HF__STMT_LOCK_PARENTS_PATIENTLY,
+        HF__STMT_PEEK_RUNS,           HF__STMT_PEEK_PARENTS,
+        HF__STMT_FIND_SIGNALS,        HF__STMT_MAILBOX_SUMMARY,
+        HF__STMT_UNFINISHED_CHILDREN, HF__STMT_EXPLAIN_REFUSED,
+        HF__STMT_FIND_COMMITTED,
+    };
+    const struct hf__driver *driver = batch->flusher->driver;
+    hf_code code = send_all(batch, reads, sizeof reads / sizeof *reads, err);
+    if (code == HF_OK)
+        code = driver->send(batch->flusher->conn, HF__STMT_GET_NOW, NULL,
+                            &batch->sheets[HF__STMT_GET_NOW].out, err);
+    if (code == HF_OK)
+        code = driver->sync(batch->flusher->conn, err);
+    if (code == HF_OK)
+        batch->now = hf__as_number(hf__table_row(hf__batch_out(batch, HF__STMT_GET_NOW), 0)[0]);
+    return code;
+}
+
+static void index_rows(struct hf__batch *batch, enum hf__stmt stmt)
+{
+    const struct hf__table *out = hf__batch_out(batch, stmt);
+    for (int i = 0; i < out->nrows; i++) {
+        struct hf__row *row = hf__arena_alloc(batch->arena, sizeof *row);
+        if (!row) {
+            batch->failed = true;
+            return;
+        }
+        hf__row_read(row, hf__table_row(out, i));
+        if (!hf__idmap_get(&batch->rows, row->id) && !hf__idmap_put(&batch->rows, row->id, row))
+            batch->failed = true;
+    }
+}
+
+static void index_answers(struct hf__batch *batch)
+{
+    index_rows(batch, HF__STMT_LOCK_RUNS);
+    index_rows(batch, HF__STMT_LOCK_RUNS_PATIENTLY);
+    index_rows(batch, HF__STMT_LOCK_PARENTS);
+    index_rows(batch, HF__STMT_LOCK_PARENTS_PATIENTLY);
+    const struct hf__table *mail = hf__batch_out(batch, HF__STMT_MAILBOX_SUMMARY);
+    for (int i = 0; i < mail->nrows; i++) {
+        const struct hf__cell *c = hf__table_row(mail, i);
+        struct hf__row *row = hf__batch_row(batch, hf__as_uuid(c[0]));
+        if (!row)
+            continue;
+        row->child_ends = (int)hf__as_number(c[1]);
+        row->failed_child = hf__as_number(c[2]) != 0;
+        row->unseen = hf__as_number(c[3]) != 0;
+        row->next_visible = hf__as_number(c[4]);
+    }
+    const struct hf__table *parents = hf__batch_out(batch, HF__STMT_UNFINISHED_CHILDREN);
+    for (int i = 0; i < parents->nrows; i++) {
+        struct hf__row *row = hf__batch_row(batch, hf__as_uuid(hf__table_row(parents, i)[0]));
+        if (row)
+            row->has_children = true;
+    }
+}
+
+static bool listed(const struct hf__table *out, hf_id id)
+{
+    for (int i = 0; i < out->nrows; i++)
+        if (hf_id_equal(hf__as_uuid(hf__table_row(out, i)[0]), id))
+            return true;
+    return false;
+}
+
+/* Its run or its parent exists, but somebody else has it locked. */
+static bool is_locked_out(struct hf__batch *batch, const struct hf__op *op)
+{
+    hf_id run = hf__op_run(op);
+    if (!hf__batch_row(batch, run))
+        return listed(hf__batch_out(batch, HF__STMT_PEEK_RUNS), run);
+    const struct hf__table *parents = hf__batch_out(batch, HF__STMT_PEEK_PARENTS);
+    for (int i = 0; i < parents->nrows; i++) {
+        const struct hf__cell *c = hf__table_row(parents, i);
+        if (hf_id_equal(hf__as_uuid(c[0]), run))
+            return !hf__batch_row(batch, hf__as_uuid(c[1]));
+    }
+    return false;
+}
+
+/* ---- Deciding ---- */
+
+/* Signals first: a holder's commit in the same flush then sees them. */
+static void decide(struct hf__batch *batch)
+{
+    for (int pass = 0; pass < 2; pass++)
+        for (size_t i = 0; i < batch->count; i++) {
+            struct hf__op *op = batch->ops[i];
+            if (op->again || !takes_long_way(op) || (op->kind == HF__OP_SIGNAL) != (pass == 0))
+                continue;
+            if (is_locked_out(batch, op)) {
+                op->again = true;
+                op->tries++;
+            } else if (op->kind == HF__OP_SIGNAL) {
+                hf__signal_decide(batch, op);
+            } else if (op->kind == HF__OP_COMMIT) {
+                hf__commit_decide(batch, op);
+            } else {
+                hf__change_decide(batch, op);
+            }
+        }
+}
+
+static void write_rows(struct hf__batch *batch)
+{
+    size_t cursor = 0;
+    void *value;
+    hf_id id;
+    while (hf__idmap_next(&batch->rows, &cursor, &id, &value)) {
+        struct hf__row *row = value;
+        if (row->dirty)
+            hf__row_write(row, hf__batch_add(batch, HF__STMT_UPDATE_RUNS));
+    }
+}
+
+/* ---- Writing ---- */
+
+/* Wakes the lane of a trigger in the commit's own packet, if it is known by now. */
+static void wake_for_trigger(struct hf__batch *batch, const struct hf__op *op)
+{
+    const hf_trigger_spec *spec = op->trigger.spec;
+    int32_t lane = hf__lane_recall(&batch->flusher->lanes, op->tenant, spec->workflow);
+    if (lane)
+        hf__wake_lane(batch, lane, spec->run_at ? spec->run_at : 1);
+}
+
+static void fill_short(struct hf__batch *batch)
+{
+    for (size_t i = 0; i < batch->count; i++) {
+        struct hf__op *op = batch->ops[i];
+        if (op->again || op->decided || op->kind == HF__OP_CLAIM || takes_long_way(op))
+            continue;
+        if (op->kind == HF__OP_TRIGGER) {
+            hf__trigger_fill(batch, op);
+            wake_for_trigger(batch, op);
+        } else {
+            hf__short_fill(batch, op);
+        }
+    }
+}
+
+static int by_tenant_and_id(const void *left, const void *right)
+{
+    const struct hf__cell *a = left;
+    const struct hf__cell *b = right;
+    if (a[0].number != b[0].number)
+        return a[0].number < b[0].number ? -1 : 1;
+    return memcmp(a[1].bytes, b[1].bytes, sizeof(hf_id));
+}
+
+/* Statements that lock as they write do so in one order, so that two flushes cannot wait for each other. */
+static void sort_sheet(struct hf__batch *batch, enum hf__stmt stmt)
+{
+    struct hf__table *in = &batch->sheets[stmt].in;
+    if (in->nrows > 1)
+        qsort(in->cells, (size_t)in->nrows, sizeof *in->cells * (size_t)in->ncolumns,
+              by_tenant_and_id);
+}
+
+static hf_code send_writes(struct hf__batch *batch, hf_error *err)
+{
+    static const enum hf__stmt writes[] = {
+        HF__STMT_UPDATE_RUNS,         HF__STMT_FINISH_RUNS,     HF__STMT_SAVE_STEPS,
+        HF__STMT_EXTEND_LEASES,       HF__STMT_CREATE_WORKFLOW, HF__STMT_INSERT_RUNS,
+        HF__STMT_INSERT_FIRST_EVENTS, HF__STMT_INSERT_EVENTS,   HF__STMT_INSERT_TAGS,
+        HF__STMT_CONSUME_SIGNALS,     HF__STMT_BLAME_SIGNALS,   HF__STMT_CANCEL_TIMERS,
+        HF__STMT_PUT_TIMERS,          HF__STMT_INSERT_SIGNALS,  HF__STMT_INSERT_OUTBOX,
+        HF__STMT_INSERT_TASKS,
+    };
+    sort_sheet(batch, HF__STMT_FINISH_RUNS);
+    sort_sheet(batch, HF__STMT_SAVE_STEPS);
+    sort_sheet(batch, HF__STMT_EXTEND_LEASES);
+    hf_code code = send_all(batch, writes, sizeof writes / sizeof *writes, err);
+    for (size_t i = 0; code == HF_OK && i < batch->count; i++)
+        if (batch->ops[i]->kind == HF__OP_CLAIM)
+            code = hf__claim_send(batch, i, err);
+    if (code == HF_OK)
+        code = hf__claim_journal(batch, err);
+    return code;
+}
+
+/* Children with a key may meet a run that took it since it was looked up: then the flush is undone and tried again. */
+static hf_code check_children(struct hf__batch *batch, hf_error *err)
+{
+    const struct hf__driver *driver = batch->flusher->driver;
+    bool keyed = false;
+    for (size_t i = 0; !keyed && i < batch->count; i++) {
+        const struct hf__op *op = batch->ops[i];
+        for (size_t n = 0; op->kind == HF__OP_COMMIT && op->decided && op->code == HF_OK &&
+                           n < op->commit.transition->child_count;
+             n++)
+            keyed |= op->commit.transition->children[n].key != NULL;
+    }
+    if (!keyed)
+        return HF_OK;
+    hf_code code = driver->sync(batch->flusher->conn, err);
+    if (code != HF_OK)
+        return code;
+    const struct hf__table *made = hf__batch_out(batch, HF__STMT_INSERT_RUNS);
+    for (size_t i = 0; i < batch->count; i++) {
+        const struct hf__op *op = batch->ops[i];
+        for (size_t n = 0; op->kind == HF__OP_COMMIT && op->decided && op->code == HF_OK &&
+                           n < op->commit.transition->child_count;
+             n++)
+            batch->redo |= op->commit.transition->children[n].key != NULL &&
+                           !listed(made, op->commit.child_ids[n]);
+    }
+    return HF_OK;
+}
+
+/* ---- After the commit ---- */
+
+/* Learns lanes from what was inserted; wakes for those that the commit's packet could not name. */
+static void learn_lanes(struct hf__batch *batch)
+{
+    const struct hf__table *made = hf__batch_out(batch, HF__STMT_INSERT_RUNS);
+    const struct hf__table *asked = &batch->sheets[HF__STMT_INSERT_RUNS].in;
+    if (made->nrows == 0)
+        return;
+    for (int i = 0; i < made->nrows; i++) {
+        const struct hf__cell *c = hf__table_row(made, i);
+        hf__wake_lane(batch, (int)hf__as_number(c[1]), hf__as_number(c[2]));
+    }
+    if (made->nrows != asked->nrows)
+        return;
+    for (int i = 0; i < made->nrows; i++) {
+        const struct hf__cell *in = hf__table_row(asked, i);
+        const struct hf__cell *out = hf__table_row(made, i);
+        if (memcmp(in[1].bytes, out[0].bytes, sizeof(hf_id)) == 0)
+            hf__lane_remember(&batch->flusher->lanes, (int)in[0].number, in[2].bytes,
+                              (int32_t)hf__as_number(out[1]));
+    }
+}
+
+static struct hf__wake wake_of(const struct hf__batch *batch)
+{
+    return (struct hf__wake){
+        .lanes = batch->lanes,
+        .lane_count = batch->lane_count,
+        .earliest = batch->earliest,
+        .watched = batch->watched,
+        .watched_count = batch->watched_count,
+        .workflows_changed = batch->sheets[HF__STMT_CREATE_WORKFLOW].in.nrows > 0,
+    };
+}
+
+static void note_watchers(struct hf__batch *batch, enum hf__stmt stmt, int min_watched)
+{
+    const struct hf__table *out = hf__batch_out(batch, stmt);
+    for (int i = 0; i < out->nrows; i++) {
+        const struct hf__cell *c = hf__table_row(out, i);
+        if (hf__as_number(c[1]) >= min_watched)
+            hf__wake_watcher_of(batch, hf__as_uuid(c[0]));
+    }
+}
+
+/* What the answers of the commit itself told: lanes and watchers that nobody was woken for yet. */
+static void wake_late(struct hf__batch *batch, const struct hf__wake *early)
+{
+    const struct hf__flusher *flusher = batch->flusher;
+    int lanes = batch->lane_count;
+    int watched = batch->watched_count;
+    note_watchers(batch, HF__STMT_FINISH_RUNS, 1);
+    note_watchers(batch, HF__STMT_SAVE_STEPS, 2);
+    learn_lanes(batch);
+    struct hf__wake late = wake_of(batch);
+    if (flusher->woke)
+        flusher->woke(&late, flusher->woke_arg);
+    if (batch->lane_count == lanes && batch->watched_count == watched && early)
+        return;
+    late.lanes += lanes;
+    late.lane_count -= lanes;
+    late.watched += watched;
+    late.watched_count -= watched;
+    late.workflows_changed = false;
+    if (late.lane_count || late.watched_count)
+        flusher->driver->ring(flusher->conn, &late);
+}
+
+/* Nothing of this flush happened: what was decided on it must be decided anew. */
+static void undecide(struct hf__batch *batch)
+{
+    for (size_t i = 0; i < batch->count; i++) {
+        batch->ops[i]->decided = false;
+        batch->ops[i]->code = HF_OK;
+    }
+}
+
+static hf_code commit_and_answer(struct hf__batch *batch, bool *unknown, hf_error *err)
+{
+    const struct hf__driver *driver = batch->flusher->driver;
+    struct hf__wake wake = wake_of(batch);
+    hf_code code = driver->commit(batch->flusher->conn, &wake, unknown, err);
+    if (code != HF_OK) {
+        undecide(batch);
+        return code;
+    }
+    *unknown = true; /* from here on it has happened, whatever becomes of the answers */
+    wake_late(batch, &wake);
+    code = hf__trigger_verdicts(batch, err);
+    if (code == HF_OK)
+        code = hf__short_verdicts(batch, err);
+    if (code == HF_OK)
+        code = hf__claim_deliver(batch, err);
+    if (code == HF_OK && batch->failed)
+        code = hf__nomem(err);
+    if (code == HF_OK)
+        *unknown = false;
+    return code;
+}
+
+static hf_code run_batch(struct hf__batch *batch, bool *unknown, hf_error *err)
+{
+    const struct hf__driver *driver = batch->flusher->driver;
+    bool reads = prepare(batch);
+    hf_code code = batch->failed ? hf__nomem(err) : driver->begin(batch->flusher->conn, err);
+    if (code == HF_OK && reads) {
+        code = read_locked(batch, err);
+        if (code == HF_OK) {
+            index_answers(batch);
+            decide(batch);
+            write_rows(batch);
+        }
+    }
+    if (code == HF_OK) {
+        hf__idmap_free(&batch->decided);
+        hf__idmap_init(&batch->decided);
+        fill_short(batch);
+        code = batch->failed ? hf__nomem(err) : send_writes(batch, err);
+    }
+    if (code == HF_OK)
+        code = check_children(batch, err);
+    if (code != HF_OK || batch->redo) {
+        driver->rollback(batch->flusher->conn);
+        undecide(batch);
+        return code;
+    }
+    code = commit_and_answer(batch, unknown, err);
+    if (code != HF_OK)
+        driver->rollback(batch->flusher->conn);
+    return code;
+}
+
+static hf_code flush_once(struct hf__flusher *flusher, struct hf__op **ops, size_t count,
+                          bool *unknown, hf_error *err)
+{
+    struct hf__batch batch;
+    hf_code code = batch_init(&batch, flusher, ops, count, err);
+    if (code == HF_OK)
+        code = run_batch(&batch, unknown, err);
+    if (code == HF_OK && batch.redo)
+        for (size_t i = 0; i < count; i++)
+            ops[i]->again = true;
+    batch_free(&batch);
+    return code;
+}
+
+static bool lost_a_race(const hf_error *err)
+{
+    return err->code == HF_STORE &&
+           (strcmp(err->sqlstate, "40001") == 0 || strcmp(err->sqlstate, "40P01") == 0 ||
+            strcmp(err->sqlstate, "55P03") == 0);
+}
+
+/* The store refused one operation's data: it ends alone. */
+static void end_refused(struct hf__op *op, const hf_error *err)
+{
+    if (op->kind == HF__OP_CHANGE && op->change.action == HF_RESTORE &&
+        strncmp(err->sqlstate, "23", 2) == 0)
+        hf__op_end(op, HF_CONFLICT,
+                   "its key was taken by another run meanwhile: delete that first");
+    else
+        hf__op_end(op, err->code, "%s", err->message);
+    if (op->error)
+        memcpy(op->error->sqlstate, err->sqlstate, sizeof err->sqlstate);
+}
+
+hf_code hf__flush(struct hf__flusher *flusher, struct hf__op **ops, size_t count, bool *unknown,
+                  hf_error *err)
+{
+    hf_code code = HF_OK;
+    *unknown = false;
+    for (int tries = 0; tries < CONFLICT_TRIES; tries++) {
+        code = flush_once(flusher, ops, count, unknown, err);
+        if (code == HF_OK || *unknown || !lost_a_race(err))
+            break;
+    }
+    if (code == HF_OK || *unknown || !hf__error_is_data(err))
+        return code;
+    if (count == 1) {
+        end_refused(ops[0], err);
+        return HF_OK;
+    }
+    /* Halve until the one that the store refuses is alone. Arrays are reordered by neither half. */
+    code = hf__flush(flusher, ops, count / 2, unknown, err);
+    if (code == HF_OK)
+        code = hf__flush(flusher, ops + count / 2, count - count / 2, unknown, err);
+    return code;
+}

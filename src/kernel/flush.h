@@ -1,0 +1,43 @@
+/* One flush: a batch of operations applied in one transaction, single-threaded. Threads only gather batches
+ * (group.h); the simulator calls this directly.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef HF_KERNEL_FLUSH_H
+#define HF_KERNEL_FLUSH_H
+
+#include "kernel/op.h"
+#include "store/driver.h"
+#include "util/random.h"
+
+#define HF__LANE_SLOTS 512
+
+/* Lanes of workflows that were seen, so that a wake-up can name them in the commit's own packet. */
+struct hf__lane_cache {
+    struct {
+        int tenant;
+        int32_t lane; /* 0: empty */
+        char name[64];
+    } slots[HF__LANE_SLOTS];
+};
+
+struct hf__flusher {
+    const struct hf__driver *driver;
+    struct hf__conn *conn;
+    struct hf__random random;
+    struct hf__arena arena; /* of one flush */
+    int max_poison;         /* failed turns on one signal before it is a dead letter; default 5 */
+    struct hf__lane_cache lanes;
+    /* Called after a commit with what became worth waking for in this process; may be NULL. */
+    void (*woke)(const struct hf__wake *wake, void *arg);
+    void *woke_arg;
+};
+
+void hf__flusher_init(struct hf__flusher *flusher, const struct hf__driver *driver,
+                      struct hf__conn *conn);
+void hf__flusher_free(struct hf__flusher *flusher);
+
+/* Applies the batch. HF_OK: every operation has its code, or `again` set. Otherwise the store as a whole failed: no
+ * operation is decided; with *unknown, the transaction may have happened, so they must be sent again as `resent`. */
+hf_code hf__flush(struct hf__flusher *flusher, struct hf__op **ops, size_t count, bool *unknown,
+                  hf_error *err);
+
+#endif

@@ -1,0 +1,208 @@
+/* Operators' changes: cancel, pause, resume, retry, delete, restore.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "kernel/batch.h"
+#include "kernel/chores.h"
+#include "kernel/lifecycle.h"
+#include "util/buffer.h"
+
+static const char *reason_of(const struct hf__op *op)
+{
+    return op->change.change ? op->change.change->reason : NULL;
+}
+
+void hf__change_prepare(struct hf__batch *batch, struct hf__op *op)
+{
+    const hf_id *run = &op->change.run;
+    struct hf__cell *c;
+    if (op->change.action == HF_CANCEL) {
+        hf__ask_parent(batch, op->tenant, run);
+        c = hf__batch_add(batch, HF__STMT_UNFINISHED_CHILDREN);
+        c[0] = hf__number(op->tenant);
+        c[1] = hf__uuid(run);
+    } else if (op->change.action == HF_RESUME) {
+        c = hf__batch_add(batch, HF__STMT_MAILBOX_SUMMARY);
+        c[0] = hf__uuid(run);
+        c[1] = hf__number(0);
+        c[2] = hf__number(0);
+    }
+}
+
+static const char *change_data(struct hf__batch *batch, const struct hf__op *op)
+{
+    const char *reason = reason_of(op);
+    if (!reason)
+        return NULL;
+    struct hf__buffer json = { 0 };
+    hf__buffer_add_text(&json, "{\"reason\":");
+    hf__buffer_add_json_string(&json, reason, strlen(reason));
+    hf__buffer_add_text(&json, "}");
+    char *data = json.failed ? NULL : hf__arena_strdup(batch->arena, json.data);
+    hf__buffer_free(&json);
+    if (!data)
+        batch->failed = true;
+    return data;
+}
+
+static void journal_change(struct hf__batch *batch, struct hf__op *op, struct hf__row *row,
+                           const char *name)
+{
+    hf__journal(batch, row, HF__LIFECYCLE, name, op->actor, NULL, change_data(batch, op));
+}
+
+/* A change of status that an operator makes. */
+static void move(struct hf__batch *batch, struct hf__op *op, struct hf__row *row, hf_status to)
+{
+    const char *name = hf__lifecycle_find(row->status, to)->event;
+    row->version++;
+    row->revision++;
+    row->dirty = true;
+    row->status = to;
+    journal_change(batch, op, row, name);
+}
+
+/* Children are cancelled by a run of the engine's own. */
+static void start_cascade(struct hf__batch *batch, struct hf__op *op, const struct hf__row *row)
+{
+    char id[HF_ID_TEXT];
+    hf_id_format(row->id, id);
+    hf_trigger_spec *spec = hf__arena_alloc(batch->arena, sizeof *spec);
+    hf_id *chore = hf__arena_alloc(batch->arena, sizeof *chore);
+    if (!spec || !chore) {
+        batch->failed = true;
+        return;
+    }
+    *chore = hf__batch_id(batch);
+    *spec = (hf_trigger_spec)HF_TRIGGER_INIT;
+    spec->workflow = HF__CHORE_CANCEL_CHILDREN;
+    spec->input = hf__batch_printf(batch, "{\"run\":\"%s\"}", id);
+    struct hf__cell *c = hf__batch_add(batch, HF__STMT_CREATE_WORKFLOW);
+    c[0] = hf__number(op->tenant);
+    c[1] = hf__text(spec->workflow);
+    hf__insert_run(batch,
+                   &(struct hf__new_run){
+                       .tenant = op->tenant, .id = chore, .spec = spec, .actor = op->actor });
+}
+
+static void cancel(struct hf__batch *batch, struct hf__op *op, struct hf__row *row)
+{
+    const char *reason = reason_of(op);
+    move(batch, op, row, HF_CANCELLED);
+    row->mask |= HF__ROW_OUTCOME;
+    row->error_code = "cancelled";
+    row->last_error = reason ? reason : "cancelled";
+    hf__row_finish(batch, row, HF_CANCELLED);
+    if (row->has_children)
+        start_cascade(batch, op, row);
+}
+
+static void pause(struct hf__batch *batch, struct hf__op *op, struct hf__row *row)
+{
+    if (row->status == HF_LEASED) {
+        row->pause_requested = true;
+        journal_change(batch, op, row, "pause_requested");
+        return;
+    }
+    move(batch, op, row, HF_PAUSED);
+    row->paused_at = batch->now;
+    row->due_at = row->run_at;
+    row->run_at = row->timeout_at;
+}
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    if (a == 0 || b == 0)
+        return a + b;
+    return a < b ? a : b;
+}
+
+static void resume(struct hf__batch *batch, struct hf__op *op, struct hf__row *row)
+{
+    if (row->status == HF_LEASED) {
+        row->pause_requested = false;
+        journal_change(batch, op, row, "resumed");
+        return;
+    }
+    bool waited = row->waiting_kind != NULL;
+    move(batch, op, row, waited ? HF_WAITING : HF_PENDING);
+    row->run_at = waited ? earlier(row->due_at, hf__row_wake_time(batch, row))
+                         : earlier(row->due_at ? row->due_at : batch->now, row->timeout_at);
+    row->paused_at = 0;
+    hf__wake_lane(batch, row->lane, row->run_at);
+}
+
+static void retry(struct hf__batch *batch, struct hf__op *op, struct hf__row *row)
+{
+    move(batch, op, row, HF_PENDING);
+    row->attempt = 0;
+    row->run_at = batch->now;
+    row->finished_at = 0;
+    if (row->timeout_at && row->timeout_at <= batch->now)
+        row->timeout_at = 0;
+    hf__wake_lane(batch, row->lane, row->run_at);
+}
+
+static void soft_delete(struct hf__batch *batch, struct hf__op *op, struct hf__row *row)
+{
+    row->revision++;
+    row->deleted_at = batch->now;
+    row->delete_reason = reason_of(op);
+    journal_change(batch, op, row, "deleted");
+}
+
+static void restore(struct hf__batch *batch, struct hf__op *op, struct hf__row *row)
+{
+    row->revision++;
+    row->deleted_at = 0;
+    row->delete_reason = NULL;
+    journal_change(batch, op, row, "restored");
+    if (!hf_status_finished(row->status))
+        hf__wake_lane(batch, row->lane, row->run_at);
+}
+
+/* Whether the run's status and marks allow the action. */
+static bool allowed(const struct hf__row *row, hf_action action)
+{
+    switch (action) {
+    case HF_CANCEL: return hf__lifecycle_find(row->status, HF_CANCELLED) != NULL;
+    case HF_PAUSE:
+        return !row->pause_requested && hf__lifecycle_find(row->status, HF_PAUSED) != NULL;
+    case HF_RESUME: return row->status == HF_PAUSED || row->pause_requested;
+    case HF_RETRY_RUN:
+        return !row->deleted_at && (row->status == HF_FAILED || row->status == HF_CANCELLED);
+    case HF_DELETE: return row->deleted_at == 0;
+    case HF_RESTORE: return row->deleted_at != 0;
+    }
+    return false;
+}
+
+static void perform(struct hf__batch *batch, struct hf__op *op, struct hf__row *row)
+{
+    static void (*const actions[])(struct hf__batch *, struct hf__op *, struct hf__row *) = {
+        [HF_CANCEL] = cancel,   [HF_PAUSE] = pause,        [HF_RESUME] = resume,
+        [HF_RETRY_RUN] = retry, [HF_DELETE] = soft_delete, [HF_RESTORE] = restore,
+    };
+    actions[op->change.action](batch, op, row);
+}
+
+void hf__change_decide(struct hf__batch *batch, struct hf__op *op)
+{
+    const hf_change *change = op->change.change;
+    struct hf__row *row = hf__batch_row(batch, op->change.run);
+    if (!row) {
+        hf__op_end(op, HF_NOT_FOUND, "there is no such run in this tenant");
+    } else if (change && change->expected_revision && change->expected_revision != row->revision) {
+        hf__op_end(op, HF_REVISION, "the run is at revision %lld, not %lld: read it again",
+                   (long long)row->revision, (long long)change->expected_revision);
+    } else if (!allowed(row, op->change.action)) {
+        hf__op_end(op, HF_NOT_ALLOWED, "%s is not possible: the run is %s%s",
+                   hf_action_name(op->change.action), hf_status_name(row->status),
+                   row->deleted_at        ? " and deleted"
+                   : row->pause_requested ? " and will be paused"
+                                          : "");
+    } else {
+        perform(batch, op, row);
+        hf__op_ok(op);
+    }
+}

@@ -1,0 +1,543 @@
+/* Commits that go the long way: the run is locked and read, the turn decided on it, then written with all that follows.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "kernel/batch.h"
+#include "kernel/lifecycle.h"
+#include "util/buffer.h"
+
+#define CHILD_MAIL "child:" /* begins the id of the mail that a child's end is */
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    if (a == 0 || b == 0)
+        return a + b;
+    return a < b ? a : b;
+}
+
+static bool ends(const hf_transition *t)
+{
+    return t->turn == HF_TURN_SUCCEED || t->turn == HF_TURN_FAIL;
+}
+
+static const char *actor_of(const struct hf__op *op)
+{
+    const char *worker = op->commit.transition->worker;
+    return worker ? worker : op->actor;
+}
+
+/* The journal's name for what a turn does. */
+static const char *turn_event(hf_turn turn)
+{
+    static const char *const names[] = {
+        [HF_TURN_SUCCEED] = "succeeded",    [HF_TURN_FAIL] = "failed",
+        [HF_TURN_RETRY] = "retried",        [HF_TURN_WAIT] = "waiting",
+        [HF_TURN_GIVE_BACK] = "given_back",
+    };
+    return names[turn];
+}
+
+/* ---- What must be read ---- */
+
+void hf__ask_parent(struct hf__batch *batch, int tenant, const hf_id *run)
+{
+    const enum hf__stmt asked[] = {
+        batch->patient ? HF__STMT_LOCK_PARENTS_PATIENTLY : HF__STMT_LOCK_PARENTS,
+        HF__STMT_PEEK_PARENTS,
+    };
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        struct hf__cell *c = hf__batch_add(batch, asked[i]);
+        c[0] = hf__number(tenant);
+        c[1] = hf__uuid(run);
+    }
+}
+
+static void ask_new_run(struct hf__batch *batch, int tenant, const hf_id *id,
+                        const hf_trigger_spec *spec)
+{
+    struct hf__cell *c = hf__batch_add(batch, HF__STMT_EXPLAIN_REFUSED);
+    c[0] = hf__number(tenant);
+    c[1] = hf__uuid(id);
+    c[2] = hf__text(spec->workflow);
+    c[3] = hf__text(spec->key);
+}
+
+static void ask_committed(struct hf__batch *batch, const struct hf__op *op)
+{
+    const hf_transition *t = op->commit.transition;
+    struct hf__cell *c = hf__batch_add(batch, HF__STMT_FIND_COMMITTED);
+    c[0] = hf__number(op->tenant);
+    c[1] = hf__uuid(&t->run);
+    c[2] = hf__number(t->run_version + 1);
+    c[3] = hf__text(actor_of(op));
+    c[4] = hf__text(turn_event(t->turn));
+    c[5] = hf__number(HF__LIFECYCLE);
+    c[6] = hf__null();
+}
+
+void hf__commit_prepare(struct hf__batch *batch, struct hf__op *op)
+{
+    const hf_transition *t = op->commit.transition;
+    if (ends(t))
+        hf__ask_parent(batch, op->tenant, &t->run);
+    if (t->turn == HF_TURN_WAIT || t->unleased) {
+        struct hf__cell *c = hf__batch_add(batch, HF__STMT_MAILBOX_SUMMARY);
+        c[0] = hf__uuid(&t->run);
+        c[1] = hf__number(t->seen_position);
+        c[2] = hf__number(t->seen_at);
+    }
+    for (size_t i = 0; i < t->child_count; i++)
+        ask_new_run(batch, op->tenant, &op->commit.child_ids[i], &t->children[i]);
+    for (size_t i = 0; i < t->start_count; i++)
+        ask_new_run(batch, op->tenant, &op->commit.start_ids[i], &t->starts[i]);
+    if (op->resent)
+        ask_committed(batch, op);
+}
+
+/* ---- Refusals ---- */
+
+static bool journal_has_it(struct hf__batch *batch, hf_id run)
+{
+    const struct hf__table *found = hf__batch_out(batch, HF__STMT_FIND_COMMITTED);
+    for (int i = 0; i < found->nrows; i++)
+        if (hf_id_equal(hf__as_uuid(hf__table_row(found, i)[0]), run))
+            return true;
+    return false;
+}
+
+static void refuse(struct hf__batch *batch, struct hf__op *op, const struct hf__row *row)
+{
+    const hf_transition *t = op->commit.transition;
+    if (op->resent && journal_has_it(batch, t->run))
+        hf__op_ok(op);
+    else if (row && row->status == HF_CANCELLED)
+        hf__op_end(op, HF_RUN_CANCELLED, "the run was cancelled; its holder's commit is refused");
+    else
+        hf__op_end(op, HF_STALE,
+                   "the run is at version %lld, not %lld: somebody else holds it or changed it; "
+                   "nothing was written",
+                   row ? (long long)row->version : 0LL, (long long)t->run_version);
+}
+
+static bool fence_holds(const struct hf__batch *batch, const struct hf__row *row,
+                        const hf_transition *t)
+{
+    if (row->version != t->run_version)
+        return false;
+    if (!t->unleased)
+        return row->status == HF_LEASED;
+    return row->status == HF_WAITING && !row->deleted_at && !row->unseen &&
+           (row->run_at == 0 || row->run_at > batch->now);
+}
+
+/* The answer about a run to be started: its workflow must exist and its key be free. */
+static hf_code check_new_run(struct hf__batch *batch, const hf_id *id)
+{
+    const struct hf__table *out = hf__batch_out(batch, HF__STMT_EXPLAIN_REFUSED);
+    for (int i = 0; i < out->nrows; i++) {
+        const struct hf__cell *c = hf__table_row(out, i);
+        if (!hf_id_equal(hf__as_uuid(c[0]), *id))
+            continue;
+        if (hf__is_null(c[1]))
+            return HF_UNKNOWN_WORKFLOW;
+        return hf__is_null(c[3]) ? HF_OK : HF_CONFLICT;
+    }
+    return HF_INTERNAL;
+}
+
+static bool children_possible(struct hf__batch *batch, struct hf__op *op)
+{
+    const hf_transition *t = op->commit.transition;
+    for (size_t i = 0; i < t->child_count; i++) {
+        hf_code code = check_new_run(batch, &op->commit.child_ids[i]);
+        if (code == HF_OK)
+            continue;
+        hf__op_end(op, code, "the child run of \"%s\" cannot be started: %s",
+                   t->children[i].workflow, hf_code_meaning(code));
+        return false;
+    }
+    return true;
+}
+
+/* ---- What follows from a turn ---- */
+
+static void insert_started(struct hf__batch *batch, struct hf__op *op, struct hf__row *row)
+{
+    const hf_transition *t = op->commit.transition;
+    for (size_t i = 0; i < t->child_count; i++)
+        hf__insert_run(batch, &(struct hf__new_run){
+                                  .tenant = op->tenant,
+                                  .id = &op->commit.child_ids[i],
+                                  .spec = &t->children[i],
+                                  .actor = actor_of(op),
+                                  .parent = &row->id,
+                                  .root = hf_id_is_zero(row->root) ? &row->id : &row->root,
+                              });
+    for (size_t i = 0; i < t->start_count; i++)
+        if (check_new_run(batch, &op->commit.start_ids[i]) == HF_OK)
+            hf__insert_run(batch, &(struct hf__new_run){
+                                      .tenant = op->tenant,
+                                      .id = &op->commit.start_ids[i],
+                                      .spec = &t->starts[i],
+                                      .actor = actor_of(op),
+                                  });
+}
+
+void hf__transition_timers(struct hf__batch *batch, int tenant, const hf_id *run,
+                           const hf_transition *t, int64_t *earliest)
+{
+    for (size_t i = 0; i < t->timer_count; i++) {
+        const hf_new_timer *timer = &t->timers[i];
+        int64_t at = timer->at ? timer->at : batch->now + timer->delay;
+        hf_id id = hf__batch_id(batch);
+        char text[HF_ID_TEXT];
+        hf_id_format(id, text);
+        struct hf__cell *c = hf__batch_add(batch, HF__STMT_PUT_TIMERS);
+        c[0] = hf__number(tenant);
+        c[1] = hf__uuid(run);
+        c[2] = hf__text(hf__batch_printf(batch, "timer:%s", text));
+        c[3] = hf__text(timer->key);
+        c[4] = hf__text(timer->payload);
+        c[5] = hf__text(timer->token);
+        c[6] = hf__number(at);
+        *earliest = earlier(*earliest, at);
+    }
+}
+
+void hf__transition_outbox(struct hf__batch *batch, int tenant, const hf_id *run, int64_t seq,
+                           const hf_transition *t)
+{
+    for (size_t i = 0; i < t->outbox_count; i++) {
+        hf_id *id = hf__arena_alloc(batch->arena, sizeof *id);
+        if (!id) {
+            batch->failed = true;
+            return;
+        }
+        *id = hf__batch_id(batch);
+        struct hf__cell *c = hf__batch_add(batch, HF__STMT_INSERT_OUTBOX);
+        c[0] = hf__uuid(id);
+        c[1] = hf__number(tenant);
+        c[2] = hf__uuid(run);
+        c[3] = hf__number(seq);
+        c[4] = hf__text(t->outbox[i].type);
+        c[5] = hf__text(t->outbox[i].payload);
+    }
+}
+
+void hf__transition_tasks(struct hf__batch *batch, int tenant, const hf_id *run,
+                          const hf_transition *t)
+{
+    for (size_t i = 0; i < t->task_count; i++) {
+        const hf_new_task *task = &t->tasks[i];
+        hf_id *id = hf__arena_alloc(batch->arena, sizeof *id);
+        if (!id) {
+            batch->failed = true;
+            return;
+        }
+        *id = hf_id_is_zero(task->id) ? hf__batch_id(batch) : task->id;
+        struct hf__cell *c = hf__batch_add(batch, HF__STMT_INSERT_TASKS);
+        c[0] = hf__number(tenant);
+        c[1] = hf__uuid(id);
+        c[2] = hf__uuid(run);
+        c[3] = hf__text(task->name);
+        c[4] = hf__text(task->assignee);
+        c[5] = hf__text(task->roles);
+        c[6] = hf__text(task->payload);
+        c[7] = hf__text(task->form);
+        c[8] = hf__text(task->token);
+        c[9] = hf__number_or_null(task->due_at);
+    }
+}
+
+static void consume(struct hf__batch *batch, struct hf__op *op, struct hf__row *row)
+{
+    const hf_transition *t = op->commit.transition;
+    for (size_t i = 0; i < t->consumed_count; i++) {
+        struct hf__cell *c = hf__batch_add(batch, HF__STMT_CONSUME_SIGNALS);
+        c[0] = hf__number(op->tenant);
+        c[1] = hf__uuid(&row->id);
+        c[2] = hf__text(t->consumed[i]);
+        if (strncmp(t->consumed[i], CHILD_MAIL, strlen(CHILD_MAIL)) == 0)
+            row->child_ends--;
+        row->last_signal = t->consumed[i];
+    }
+    for (size_t i = 0; i < t->cancelled_timer_count; i++) {
+        struct hf__cell *c = hf__batch_add(batch, HF__STMT_CANCEL_TIMERS);
+        c[0] = hf__number(op->tenant);
+        c[1] = hf__uuid(&row->id);
+        c[2] = hf__text(t->cancelled_timers[i]);
+    }
+}
+
+static void blame(struct hf__batch *batch, struct hf__op *op, struct hf__row *row)
+{
+    const hf_transition *t = op->commit.transition;
+    for (size_t i = 0; i < t->blamed_count; i++) {
+        hf_id *letter = hf__arena_alloc(batch->arena, sizeof *letter);
+        if (!letter) {
+            batch->failed = true;
+            return;
+        }
+        *letter = hf__batch_id(batch);
+        struct hf__cell *c = hf__batch_add(batch, HF__STMT_BLAME_SIGNALS);
+        c[0] = hf__number(op->tenant);
+        c[1] = hf__uuid(&row->id);
+        c[2] = hf__text(t->blamed[i]);
+        c[3] = hf__text(actor_of(op));
+        c[4] = hf__uuid(letter);
+        c[5] = hf__number(batch->flusher->max_poison);
+    }
+}
+
+static void journal_extra(struct hf__batch *batch, struct hf__op *op, struct hf__row *row)
+{
+    const hf_transition *t = op->commit.transition;
+    for (size_t i = 0; i < t->event_count; i++) {
+        const hf_new_event *event = &t->events[i];
+        int kind = hf__event_kind(event->kind);
+        hf__journal(batch, row, kind, event->name, actor_of(op), event->step, event->data);
+        row->has_steps |= kind == HF__STEP;
+    }
+}
+
+/* ---- The row ---- */
+
+int64_t hf__row_wake_time(const struct hf__batch *batch, const struct hf__row *row)
+{
+    bool children_in = row->waiting_kind && strcmp(row->waiting_kind, "children") == 0 &&
+                       (row->wait_count == 0 || (row->wake_on_failure && row->failed_child));
+    if (row->unseen || children_in)
+        return batch->now;
+    return earlier(earlier(row->next_visible, row->waiting_until), row->timeout_at);
+}
+
+/* Lets go of the lease and of what the run waited for. */
+static void release(struct hf__row *row)
+{
+    if (row->leased_by)
+        row->last_worker = row->leased_by;
+    row->leased_by = NULL;
+    row->waiting_kind = NULL;
+    row->waiting_token = NULL;
+    row->waiting_until = 0;
+    row->wait_count = 0;
+    row->wake_on_failure = false;
+}
+
+static void wait_row(struct hf__batch *batch, const hf_transition *t, struct hf__row *row)
+{
+    int64_t timer = 0;
+    release(row);
+    row->status = HF_WAITING;
+    row->attempt = 0;
+    row->waiting_kind = t->wait_children > 0 ? "children"
+                        : t->waiting_kind    ? t->waiting_kind
+                                             : "signal";
+    row->waiting_token = t->waiting_token;
+    row->waiting_until = t->waiting_until;
+    row->wake_on_failure = t->wake_on_child_failure;
+    row->wait_count = t->wait_children > row->child_ends ? t->wait_children - row->child_ends : 0;
+    hf__transition_timers(batch, row->tenant, &row->id, t, &timer);
+    row->has_mail |= t->timer_count > 0;
+    row->run_at = earlier(hf__row_wake_time(batch, row), timer);
+}
+
+static void pending_row(struct hf__batch *batch, const hf_transition *t, struct hf__row *row)
+{
+    int64_t timer = 0;
+    bool retry = t->turn == HF_TURN_RETRY;
+    release(row);
+    row->status = HF_PENDING;
+    row->run_at = earlier(batch->now + (retry ? t->retry_delay : 0), row->timeout_at);
+    if (!retry)
+        row->attempt = 0;
+    hf__transition_timers(batch, row->tenant, &row->id, t, &timer);
+    row->has_mail |= t->timer_count > 0;
+}
+
+/* A pause that was asked for while the run was held takes effect now. */
+static void pause_row(struct hf__batch *batch, struct hf__row *row)
+{
+    row->pause_requested = false;
+    row->status = HF_PAUSED;
+    row->paused_at = batch->now;
+    row->due_at = row->run_at;
+    row->run_at = row->timeout_at;
+}
+
+static void outcome(const hf_transition *t, struct hf__row *row)
+{
+    if (t->state) {
+        row->mask |= HF__ROW_STATE;
+        row->state = t->state;
+    }
+    if (t->current_step) {
+        row->mask |= HF__ROW_STEP;
+        row->current_step = t->current_step;
+    }
+    if (t->turn == HF_TURN_WAIT || t->turn == HF_TURN_GIVE_BACK)
+        return;
+    row->mask |= HF__ROW_OUTCOME;
+    row->result = t->turn == HF_TURN_SUCCEED ? t->result : NULL;
+    row->error = t->turn == HF_TURN_SUCCEED ? NULL : t->error;
+    row->error_code = t->turn == HF_TURN_SUCCEED ? NULL : t->error_code;
+    row->last_error = t->turn == HF_TURN_SUCCEED ? NULL : t->last_error;
+}
+
+/* The mail that tells a parent how a child ended. */
+static void mail_parent(struct hf__batch *batch, const struct hf__row *row,
+                        const struct hf__row *parent)
+{
+    char id[HF_ID_TEXT];
+    hf_id_format(row->id, id);
+    struct hf__buffer json = { 0 };
+    hf__buffer_addf(&json, "{\"run\":\"%s\",\"workflow\":\"%s\",\"status\":\"%s\",\"key\":", id,
+                    row->workflow, hf_status_name(row->status));
+    if (row->key)
+        hf__buffer_add_json_string(&json, row->key, strlen(row->key));
+    else
+        hf__buffer_add_text(&json, "null");
+    hf__buffer_addf(&json, ",\"result\":%s,\"error\":%s}", row->result ? row->result : "null",
+                    row->error ? row->error : "null");
+    char *payload = json.failed ? NULL : hf__arena_strdup(batch->arena, json.data);
+    hf__buffer_free(&json);
+    if (!payload)
+        batch->failed = true;
+
+    struct hf__cell *c = hf__batch_add(batch, HF__STMT_INSERT_SIGNALS);
+    c[0] = hf__number(parent->tenant);
+    c[1] = hf__uuid(&parent->id);
+    c[2] = hf__text(hf__batch_printf(batch, CHILD_MAIL "%s", id));
+    c[3] = hf__text("child");
+    c[4] = hf__text(row->key ? row->key : row->workflow);
+    c[5] = hf__text(payload);
+    c[7] = hf__text(hf__batch_printf(batch, "%s", id));
+    c[9] = hf__number(row->status != HF_SUCCEEDED);
+    c[10] = hf__number(0);
+}
+
+/* Ten thousand ends are not ten thousand turns: the parent wakes when the last one it waits for is in. */
+static void end_child(struct hf__batch *batch, const struct hf__row *row)
+{
+    struct hf__row *parent = hf__batch_row(batch, row->parent);
+    if (!parent || hf_status_finished(parent->status))
+        return;
+    mail_parent(batch, row, parent);
+    parent->dirty = true;
+    parent->has_mail = true;
+    parent->child_ends++;
+    parent->failed_child |= row->status != HF_SUCCEEDED;
+    if (parent->wait_count > 0)
+        parent->wait_count--;
+    else
+        return;
+    if (parent->wait_count > 0 && !(parent->wake_on_failure && row->status != HF_SUCCEEDED))
+        return;
+    if (parent->status == HF_WAITING) {
+        parent->run_at = batch->now;
+        hf__wake_lane(batch, parent->lane, parent->run_at);
+    } else if (parent->status == HF_PAUSED) {
+        parent->due_at = batch->now;
+    }
+}
+
+void hf__row_finish(struct hf__batch *batch, struct hf__row *row, hf_status status)
+{
+    release(row);
+    row->status = status;
+    row->run_at = 0;
+    row->pause_requested = false;
+    row->finished_at = batch->now;
+    end_child(batch, row);
+    hf__wake_watchers(batch, row, true);
+}
+
+/* The detail of a journal line: why it failed, until when it waits. */
+static const char *turn_data(struct hf__batch *batch, const hf_transition *t,
+                             const struct hf__row *row)
+{
+    struct hf__buffer json = { 0 };
+    if (t->turn == HF_TURN_FAIL || t->turn == HF_TURN_RETRY) {
+        hf__buffer_addf(&json, "{\"attempt\":%d", row->attempt);
+        if (t->turn == HF_TURN_RETRY)
+            hf__buffer_addf(&json, ",\"delay_us\":%lld", (long long)t->retry_delay);
+        hf__buffer_add_text(&json, ",\"error\":");
+        if (t->last_error)
+            hf__buffer_add_json_string(&json, t->last_error, strlen(t->last_error));
+        else
+            hf__buffer_add_text(&json, "null");
+        hf__buffer_add_text(&json, "}");
+    } else if (t->turn == HF_TURN_WAIT) {
+        hf__buffer_add_text(&json, "{\"for\":");
+        hf__buffer_add_json_string(&json, row->waiting_kind, strlen(row->waiting_kind));
+        hf__buffer_addf(&json, ",\"children\":%d}", t->wait_children);
+    } else {
+        return NULL;
+    }
+    char *data = json.failed ? NULL : hf__arena_strdup(batch->arena, json.data);
+    hf__buffer_free(&json);
+    if (!data)
+        batch->failed = true;
+    return data;
+}
+
+static void apply_turn(struct hf__batch *batch, struct hf__op *op, struct hf__row *row)
+{
+    const hf_transition *t = op->commit.transition;
+    outcome(t, row);
+    if (ends(t)) {
+        hf__row_finish(batch, row, t->turn == HF_TURN_SUCCEED ? HF_SUCCEEDED : HF_FAILED);
+    } else if (t->turn == HF_TURN_WAIT) {
+        wait_row(batch, t, row);
+    } else {
+        pending_row(batch, t, row);
+    }
+    hf__journal(batch, row, HF__LIFECYCLE, turn_event(t->turn), actor_of(op), NULL,
+                turn_data(batch, t, row));
+    if (row->pause_requested && !hf_status_finished(row->status)) {
+        pause_row(batch, row);
+        hf__journal(batch, row, HF__LIFECYCLE, "paused", actor_of(op), NULL, NULL);
+    }
+    if (row->status == HF_PENDING || row->status == HF_WAITING)
+        hf__wake_lane(batch, row->lane, row->run_at);
+}
+
+static hf_status target(const hf_transition *t)
+{
+    switch (t->turn) {
+    case HF_TURN_SUCCEED: return HF_SUCCEEDED;
+    case HF_TURN_FAIL: return HF_FAILED;
+    case HF_TURN_WAIT: return HF_WAITING;
+    case HF_TURN_RETRY:
+    case HF_TURN_GIVE_BACK: break;
+    }
+    return HF_PENDING;
+}
+
+void hf__commit_decide(struct hf__batch *batch, struct hf__op *op)
+{
+    const hf_transition *t = op->commit.transition;
+    struct hf__row *row = hf__batch_row(batch, t->run);
+    if (!row || !fence_holds(batch, row, t)) {
+        refuse(batch, op, row);
+        return;
+    }
+    if (!hf__lifecycle_find(row->status, target(t))) {
+        hf__op_end(op, HF_NOT_ALLOWED, "a %s run cannot become %s", hf_status_name(row->status),
+                   hf_status_name(target(t)));
+        return;
+    }
+    if (!children_possible(batch, op))
+        return;
+    row->version++;
+    row->revision++;
+    row->dirty = true;
+    journal_extra(batch, op, row);
+    consume(batch, op, row);
+    blame(batch, op, row);
+    insert_started(batch, op, row);
+    apply_turn(batch, op, row);
+    hf__transition_outbox(batch, op->tenant, &row->id, row->event_seq, t);
+    hf__transition_tasks(batch, op->tenant, &row->id, t);
+    hf__op_ok(op);
+}

@@ -1,0 +1,193 @@
+/* Triggers: new runs, and why some were refused.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "kernel/batch.h"
+#include "util/json.h"
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    if (a == 0 || b == 0)
+        return a + b;
+    return a < b ? a : b;
+}
+
+/* Journal lines of the first transition; `created` is number 1. */
+static void first_events(struct hf__batch *batch, const struct hf__new_run *run)
+{
+    for (size_t i = 0; i < run->initial->event_count; i++) {
+        const hf_new_event *event = &run->initial->events[i];
+        struct hf__cell *c = hf__batch_add(batch, HF__STMT_INSERT_FIRST_EVENTS);
+        c[0] = hf__number(run->tenant);
+        c[1] = hf__uuid(run->id);
+        c[2] = hf__number((int64_t)i + 2);
+        c[3] = hf__number(hf__event_kind(event->kind));
+        c[4] = hf__text(event->name);
+        c[5] = hf__text(run->actor);
+        c[6] = hf__text(event->step);
+        c[7] = hf__text(event->data);
+    }
+}
+
+static void tag_rows(struct hf__batch *batch, const struct hf__new_run *run)
+{
+    for (size_t i = 0; i < run->spec->tag_count; i++) {
+        struct hf__cell *c = hf__batch_add(batch, HF__STMT_INSERT_TAGS);
+        c[0] = hf__number(run->tenant);
+        c[1] = hf__text(run->spec->tags[i]);
+        c[2] = hf__uuid(run->id);
+    }
+}
+
+/* The columns that a first transition sets; without one the run is simply pending. */
+static void first_state(struct hf__batch *batch, const struct hf__new_run *run, struct hf__cell *c)
+{
+    const hf_transition *initial = run->initial;
+    c[4] = hf__number(HF_PENDING);
+    c[24] = hf__number(0);
+    c[25] = hf__number(0);
+    c[26] = hf__number(0);
+    c[27] = hf__number(0);
+    if (!initial)
+        return;
+
+    int64_t wake = 0;
+    hf__transition_timers(batch, run->tenant, run->id, initial, &wake);
+    hf__transition_outbox(batch, run->tenant, run->id, 1, initial);
+    hf__transition_tasks(batch, run->tenant, run->id, initial);
+    first_events(batch, run);
+    c[12] = hf__text(initial->state);
+    c[25] = hf__number(initial->timer_count > 0);
+    c[26] = hf__number((int64_t)initial->event_count);
+    if (initial->turn != HF_TURN_WAIT)
+        return;
+    c[4] = hf__number(HF_WAITING);
+    c[6] = hf__number_or_null(earlier(wake, initial->waiting_until));
+    c[21] = hf__text(initial->waiting_kind);
+    c[22] = hf__text(initial->waiting_token);
+    c[23] = hf__number_or_null(initial->waiting_until);
+    c[24] = hf__number(initial->wait_children);
+    c[27] = hf__number(1);
+}
+
+void hf__insert_run(struct hf__batch *batch, const struct hf__new_run *run)
+{
+    const hf_trigger_spec *spec = run->spec;
+    struct hf__cell *c = hf__batch_add(batch, HF__STMT_INSERT_RUNS);
+    c[0] = hf__number(run->tenant);
+    c[1] = hf__uuid(run->id);
+    c[2] = hf__text(spec->workflow);
+    c[3] = hf__text(spec->key);
+    c[5] = hf__number(spec->priority);
+    c[6] = hf__number_or_null(spec->run_at);
+    c[7] = hf__number(spec->delay);
+    c[8] = hf__number_or_null(spec->timeout_at);
+    c[9] = hf__number_or_null(spec->timeout);
+    c[10] = hf__number_or_null(spec->max_attempts);
+    c[11] = hf__text(spec->input);
+    c[13] = hf__text(spec->subject);
+    c[14] = hf__text(spec->reference);
+    c[15] = hf__text(run->tags);
+    c[16] = hf__text(spec->partition);
+    c[17] = hf__text(spec->trace);
+    c[18] = hf__text(run->actor);
+    c[19] = run->parent ? hf__uuid_or_null(run->parent) : hf__null();
+    c[20] = run->root ? hf__uuid_or_null(run->root) : hf__null();
+    first_state(batch, run, c);
+    tag_rows(batch, run);
+}
+
+void hf__trigger_fill(struct hf__batch *batch, struct hf__op *op)
+{
+    struct hf__new_run run = {
+        .tenant = op->tenant,
+        .id = &op->trigger.id,
+        .spec = op->trigger.spec,
+        .tags = op->trigger.tags,
+        .actor = op->actor,
+        .initial = op->trigger.initial,
+    };
+    hf__insert_run(batch, &run);
+}
+
+static void note_inserted(struct hf__batch *batch)
+{
+    const struct hf__table *made = hf__batch_out(batch, HF__STMT_INSERT_RUNS);
+    for (int i = 0; i < made->nrows; i++)
+        if (!hf__idmap_put(&batch->decided, hf__as_uuid(hf__table_row(made, i)[0]), batch))
+            batch->failed = true;
+}
+
+static void refused_verdict(struct hf__op *op, const struct hf__cell *c)
+{
+    const hf_trigger_spec *spec = op->trigger.spec;
+    bool same_id = hf__as_number(c[2]) != 0;
+    if (hf__is_null(c[1])) {
+        hf__op_end(op, HF_UNKNOWN_WORKFLOW,
+                   "no workflow is named \"%s\": create it (holdfast workflow create %s) or start "
+                   "a worker that registers it",
+                   spec->workflow, spec->workflow);
+    } else if (same_id) {
+        hf__op_ok(op);
+    } else if (hf__is_null(c[3])) {
+        op->again = true;
+    } else if (hf__json_equal(hf__as_text(c[4]) ? hf__as_text(c[4]) : "null",
+                              spec->input ? spec->input : "null")) {
+        op->trigger.existing = hf__as_uuid(c[3]);
+        op->trigger.existed = true;
+        hf__op_ok(op);
+    } else {
+        char id[HF_ID_TEXT];
+        op->trigger.existing = hf__as_uuid(c[3]);
+        hf_id_format(op->trigger.existing, id);
+        hf__op_end(op, HF_CONFLICT,
+                   "the key \"%s\" belongs to run %s, which has another input: use another key, or "
+                   "delete that run first",
+                   spec->key, id);
+    }
+}
+
+/* Asks about the triggers that are not among the inserted. */
+static size_t ask_refused(struct hf__batch *batch)
+{
+    size_t asked = 0;
+    for (size_t i = 0; i < batch->count; i++) {
+        struct hf__op *op = batch->ops[i];
+        if (op->kind != HF__OP_TRIGGER || op->decided)
+            continue;
+        if (hf__idmap_get(&batch->decided, op->trigger.id)) {
+            hf__op_ok(op);
+            continue;
+        }
+        struct hf__cell *c = hf__batch_add(batch, HF__STMT_EXPLAIN_REFUSED);
+        c[0] = hf__number(op->tenant);
+        c[1] = hf__uuid(&op->trigger.id);
+        c[2] = hf__text(op->trigger.spec->workflow);
+        c[3] = hf__text(op->trigger.spec->key);
+        if (!hf__idmap_put(&batch->fenced, op->trigger.id, op))
+            batch->failed = true;
+        asked++;
+    }
+    return asked;
+}
+
+hf_code hf__trigger_verdicts(struct hf__batch *batch, hf_error *err)
+{
+    struct hf__sheet *sheet = &batch->sheets[HF__STMT_EXPLAIN_REFUSED];
+    hf__table_init(&sheet->in, batch->arena, sheet->in.ncolumns);
+    hf__table_init(&sheet->out, batch->arena, sheet->out.ncolumns);
+    note_inserted(batch);
+    if (ask_refused(batch) == 0)
+        return HF_OK;
+
+    hf_code code = hf__batch_send(batch, HF__STMT_EXPLAIN_REFUSED, err);
+    if (code == HF_OK)
+        code = batch->flusher->driver->sync(batch->flusher->conn, err);
+    if (code != HF_OK)
+        return code;
+    for (int i = 0; i < sheet->out.nrows; i++) {
+        const struct hf__cell *c = hf__table_row(&sheet->out, i);
+        struct hf__op *op = hf__idmap_get(&batch->fenced, hf__as_uuid(c[0]));
+        if (op && !op->decided)
+            refused_verdict(op, c);
+    }
+    return HF_OK;
+}

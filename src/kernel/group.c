@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernel/group.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "util/alloc.h"
+#include "util/clock.h"
+#include "util/error.h"
+
+#define MAX_OPS 2000                /* in one flush */
+#define MAX_BYTES (4 * 1024 * 1024) /* of payloads in one flush */
+#define PATIENT_TRIES 3             /* after so many it is flushed alone, waiting for its locks */
+#define LOCKED_PAUSE HF_MILLISECONDS(1) /* before looking again at runs that others have locked */
+#define FIRST_BACKOFF HF_MILLISECONDS(20)
+#define LAST_BACKOFF HF_MILLISECONDS(500)
+
+struct hf__group {
+    struct hf__group_options options;
+    struct hf__flusher flusher; /* its conn is NULL while the store is away */
+    int64_t connected_at;
+    pthread_t thread;
+
+    pthread_mutex_t mutex; /* guards what follows */
+    pthread_cond_t work;
+    struct hf__op *first;
+    struct hf__op *last;
+    bool closing;
+    hf_error trouble; /* code HF_OK: none */
+};
+
+/* ---- The queue ---- */
+
+void hf__group_submit(struct hf__group *group, struct hf__op *op)
+{
+    int64_t patience = op->patience ? op->patience : group->options.connect_limit;
+    op->next = NULL;
+    op->decided = op->again = op->long_way = op->resent = false;
+    op->tries = 0;
+    op->give_up_at = patience < 0 ? 0 : hf__monotonic_us() + patience;
+    pthread_mutex_lock(&group->mutex);
+    if (group->last)
+        group->last->next = op;
+    else
+        group->first = op;
+    group->last = op;
+    pthread_cond_signal(&group->work);
+    pthread_mutex_unlock(&group->mutex);
+}
+
+static size_t payload_bytes(const struct hf__op *op)
+{
+    if (op->kind == HF__OP_TRIGGER && op->trigger.spec->input)
+        return strlen(op->trigger.spec->input);
+    if (op->kind == HF__OP_COMMIT) {
+        const hf_transition *t = op->commit.transition;
+        return (t->state ? strlen(t->state) : 0) + (t->result ? strlen(t->result) : 0) +
+               t->child_count * 256;
+    }
+    if (op->kind == HF__OP_HEARTBEAT)
+        return op->heartbeat.count * 64;
+    return 64;
+}
+
+/* What the next flush takes, first in first out. Called with the mutex held. */
+static size_t take(struct hf__group *group, struct hf__op **ops)
+{
+    size_t count = 0;
+    size_t bytes = 0;
+    while (group->first && count < MAX_OPS && bytes < MAX_BYTES) {
+        struct hf__op *op = group->first;
+        bool alone = op->tries >= PATIENT_TRIES;
+        if (alone && count > 0)
+            break;
+        group->first = op->next;
+        if (!group->first)
+            group->last = NULL;
+        bytes += payload_bytes(op);
+        ops[count++] = op;
+        if (alone)
+            break;
+    }
+    return count;
+}
+
+/* Back to the front, in their order. */
+static void put_back(struct hf__group *group, struct hf__op **ops, size_t count)
+{
+    pthread_mutex_lock(&group->mutex);
+    for (size_t i = count; i > 0; i--) {
+        ops[i - 1]->next = group->first;
+        group->first = ops[i - 1];
+        if (!group->last)
+            group->last = ops[i - 1];
+    }
+    pthread_mutex_unlock(&group->mutex);
+}
+
+static bool is_closing(struct hf__group *group)
+{
+    pthread_mutex_lock(&group->mutex);
+    bool closing = group->closing;
+    pthread_mutex_unlock(&group->mutex);
+    return closing;
+}
+
+/* ---- The store's health ---- */
+
+static void set_trouble(struct hf__group *group, hf_code code, const hf_error *err)
+{
+    pthread_mutex_lock(&group->mutex);
+    group->trouble.code = code;
+    if (code != HF_OK)
+        group->trouble = *err;
+    pthread_mutex_unlock(&group->mutex);
+}
+
+hf_code hf__group_trouble(struct hf__group *group, hf_error *out)
+{
+    pthread_mutex_lock(&group->mutex);
+    hf_code code = group->trouble.code;
+    if (out && code != HF_OK)
+        *out = group->trouble;
+    pthread_mutex_unlock(&group->mutex);
+    return code;
+}
+
+static void disconnect(struct hf__group *group)
+{
+    if (group->flusher.conn)
+        group->options.driver->disconnect(group->flusher.conn);
+    group->flusher.conn = NULL;
+}
+
+static hf_code connect(struct hf__group *group, hf_error *err)
+{
+    int64_t now = hf__monotonic_us();
+    int64_t lifetime = group->options.max_lifetime;
+    bool old = lifetime > 0 && now - group->connected_at > lifetime;
+    if (group->flusher.conn && (old || group->options.driver->lost(group->flusher.conn)))
+        disconnect(group);
+    if (group->flusher.conn)
+        return HF_OK;
+    group->connected_at = now;
+    return group->options.driver->connect(&group->flusher.conn, group->options.db, err);
+}
+
+static void pause_for(int64_t us)
+{
+    struct timespec time = { .tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000 };
+    nanosleep(&time, NULL);
+}
+
+/* ---- Answering ---- */
+
+static void answer(struct hf__op *op, hf_code code, const hf_error *err)
+{
+    op->decided = true;
+    op->code = code;
+    if (op->error && code != HF_OK) {
+        *op->error = *err;
+        op->error->code = code;
+    }
+}
+
+/* Hands out what is decided; what is not stays at the front of `ops`. */
+static size_t hand_out(struct hf__op **ops, size_t count)
+{
+    size_t left = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (ops[i]->decided)
+            ops[i]->done(ops[i], ops[i]->done_arg);
+        else
+            ops[left++] = ops[i];
+    }
+    return left;
+}
+
+static bool worth_trying_again(const struct hf__op *op, hf_code code, int64_t now, bool closing)
+{
+    if (closing)
+        return false;
+    if (op->give_up_at == 0)
+        return true;
+    return code == HF_UNAVAILABLE && now < op->give_up_at;
+}
+
+/* The store as a whole failed: whoever has no patience left is told. */
+static size_t give_up(struct hf__group *group, struct hf__op **ops, size_t count, bool unknown,
+                      const hf_error *err)
+{
+    int64_t now = hf__monotonic_us();
+    bool closing = is_closing(group);
+    for (size_t i = 0; i < count; i++) {
+        struct hf__op *op = ops[i];
+        op->resent |= unknown && !op->decided;
+        op->again = false;
+        /* A claim is not repeated: what it took is given back when the worker adopts it. */
+        bool lost_claim = op->kind == HF__OP_CLAIM && unknown;
+        if (!op->decided && (lost_claim || !worth_trying_again(op, err->code, now, closing)))
+            answer(op, err->code, err);
+    }
+    return hand_out(ops, count);
+}
+
+/* ---- The thread ---- */
+
+static void clear_again(struct hf__op **ops, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        ops[i]->again = false;
+}
+
+/* Flushes until every operation is answered or goes back into the queue. */
+static void flush_all(struct hf__group *group, struct hf__op **ops, size_t count)
+{
+    int64_t backoff = FIRST_BACKOFF;
+    while (count > 0) {
+        hf_error err = { 0 };
+        bool unknown = false;
+        hf_code code = connect(group, &err);
+        if (code == HF_OK)
+            code = hf__flush(&group->flusher, ops, count, &unknown, &err);
+        set_trouble(group, code, &err);
+        if (code == HF_OK) {
+            size_t left = hand_out(ops, count);
+            clear_again(ops, left);
+            put_back(group, ops, left);
+            if (left == count)
+                pause_for(LOCKED_PAUSE);
+            return;
+        }
+        count = give_up(group, ops, count, unknown, &err);
+        if (count > 0)
+            pause_for(backoff);
+        backoff = backoff * 2 < LAST_BACKOFF ? backoff * 2 : LAST_BACKOFF;
+    }
+}
+
+static void *group_thread(void *arg)
+{
+    struct hf__group *group = arg;
+    static _Thread_local struct hf__op *ops[MAX_OPS];
+    for (;;) {
+        pthread_mutex_lock(&group->mutex);
+        while (!group->first && !group->closing)
+            pthread_cond_wait(&group->work, &group->mutex);
+        size_t count = take(group, ops);
+        pthread_mutex_unlock(&group->mutex);
+        if (count == 0)
+            break;
+        flush_all(group, ops, count);
+    }
+    return NULL;
+}
+
+static void free_group(struct hf__group *group)
+{
+    disconnect(group);
+    hf__flusher_free(&group->flusher);
+    pthread_cond_destroy(&group->work);
+    pthread_mutex_destroy(&group->mutex);
+    free(group);
+}
+
+hf_code hf__group_start(struct hf__group **out, const struct hf__group_options *options,
+                        hf_error *err)
+{
+    struct hf__group *group = hf__calloc(1, sizeof *group);
+    if (!group)
+        return hf__nomem(err);
+    group->options = *options;
+    pthread_mutex_init(&group->mutex, NULL);
+    pthread_cond_init(&group->work, NULL);
+    hf__flusher_init(&group->flusher, options->driver, NULL);
+    group->flusher.woke = options->woke;
+    group->flusher.woke_arg = options->woke_arg;
+    hf_code code = HF_OK;
+    if (!hf__random_seed_os(&group->flusher.random))
+        code = hf__fail(err, HF_INTERNAL, "the system gave no random numbers");
+    if (code == HF_OK)
+        code = connect(group, err);
+    if (code == HF_OK && pthread_create(&group->thread, NULL, group_thread, group) != 0)
+        code = hf__fail(err, HF_INTERNAL, "a thread could not be started");
+    if (code == HF_OK)
+        *out = group;
+    else
+        free_group(group);
+    return code;
+}
+
+void hf__group_stop(struct hf__group *group)
+{
+    if (!group)
+        return;
+    pthread_mutex_lock(&group->mutex);
+    group->closing = true;
+    pthread_cond_signal(&group->work);
+    pthread_mutex_unlock(&group->mutex);
+    pthread_join(group->thread, NULL);
+    free_group(group);
+}

@@ -1,0 +1,27 @@
+/* Group commit: callers hand in operations, one thread per group applies whatever has gathered while the last flush was
+ * on its way. Nobody is told "done" before it is durable.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef HF_KERNEL_GROUP_H
+#define HF_KERNEL_GROUP_H
+
+#include "kernel/flush.h"
+
+struct hf__group;
+
+struct hf__group_options {
+    const struct hf__driver *driver;
+    struct hf__database *db;
+    int64_t connect_limit; /* us that operations wait for a store that is away, by default */
+    int64_t max_lifetime;  /* us after which the connection is replaced; 0: never */
+    void (*woke)(const struct hf__wake *wake, void *arg);
+    void *woke_arg;
+};
+
+hf_code hf__group_start(struct hf__group **out, const struct hf__group_options *options,
+                        hf_error *err);
+/* Applies what was handed in, then stops. */
+void hf__group_stop(struct hf__group *group);
+void hf__group_submit(struct hf__group *group, struct hf__op *op);
+hf_code hf__group_trouble(struct hf__group *group, hf_error *out);
+
+#endif

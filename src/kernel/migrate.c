@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernel/migrate.h"
+
+#include <string.h>
+
+#include "util/error.h"
+
+/* The oldest schema a program must know to write to a store with the newest one: raised only by a migration that
+ * programs of the version before cannot live with. */
+#define MIN_WRITER 1
+
+static hf_code read_one(const struct hf__driver *driver, struct hf__conn *conn, enum hf__stmt stmt,
+                        struct hf__table *out, hf_error *err)
+{
+    hf__table_init(out, out->arena, driver->statements[stmt].ncolumns);
+    hf_code code = driver->send(conn, stmt, NULL, out, err);
+    return code == HF_OK ? driver->sync(conn, err) : code;
+}
+
+hf_code hf__schema_read(const struct hf__driver *driver, struct hf__conn *conn, int *version,
+                        int *min_writer, hf_error *err)
+{
+    struct hf__arena arena;
+    hf__arena_init(&arena, 1024);
+    struct hf__table out = { .arena = &arena };
+    *version = *min_writer = 0;
+    hf_code code = read_one(driver, conn, HF__STMT_SCHEMA_EXISTS, &out, err);
+    if (code == HF_OK && out.nrows > 0 && hf__as_number(hf__table_row(&out, 0)[0])) {
+        code = read_one(driver, conn, HF__STMT_GET_SCHEMA_VERSION, &out, err);
+        if (code == HF_OK && out.nrows > 0) {
+            *version = (int)hf__as_number(hf__table_row(&out, 0)[0]);
+            *min_writer = (int)hf__as_number(hf__table_row(&out, 0)[1]);
+        }
+    }
+    hf__arena_free(&arena);
+    return code;
+}
+
+static hf_code record(const struct hf__driver *driver, struct hf__conn *conn,
+                      const struct hf__migration *migration, struct hf__arena *arena, hf_error *err)
+{
+    struct hf__table in;
+    hf__table_init(&in, arena, driver->statements[HF__STMT_SET_SCHEMA_VERSION].nparams);
+    struct hf__cell *c = hf__table_add(&in);
+    c[0] = hf__number(migration->version);
+    c[1] = hf__text(migration->name);
+    c[2] = hf__number(MIN_WRITER);
+    if (in.failed)
+        return hf__nomem(err);
+    hf_code code = driver->send(conn, HF__STMT_SET_SCHEMA_VERSION, &in, NULL, err);
+    return code == HF_OK ? driver->sync(conn, err) : code;
+}
+
+/* One migration and its record, in one transaction where the script allows it. */
+static hf_code apply(const struct hf__driver *driver, struct hf__conn *conn,
+                     const struct hf__migration *migration, hf_error *err)
+{
+    bool transaction = !strstr(migration->sql, "-- holdfast: no transaction");
+    struct hf__arena arena;
+    hf__arena_init(&arena, 1024);
+    bool unknown = false;
+    int version = 0;
+    int min_writer = 0;
+    hf_code code = transaction ? driver->begin(conn, err) : HF_OK;
+    if (code == HF_OK)
+        code = hf__schema_read(driver, conn, &version, &min_writer, err);
+    if (code == HF_OK && version >= migration->version)
+        goto done; /* somebody else was faster */
+    if (code == HF_OK)
+        code = driver->script(conn, migration->sql, err);
+    if (code == HF_OK)
+        code = record(driver, conn, migration, &arena, err);
+    if (code == HF_OK && transaction)
+        code = driver->commit(conn, NULL, &unknown, err);
+done:
+    if ((code != HF_OK || version >= migration->version) && transaction)
+        driver->rollback(conn);
+    hf__arena_free(&arena);
+    return code;
+}
+
+hf_code hf__migrate(const struct hf__driver *driver, struct hf__conn *conn, int newest,
+                    hf_error *err)
+{
+    int version;
+    int min_writer;
+    hf_code code = driver->migrate_lock(conn, err);
+    if (code != HF_OK)
+        return code;
+    code = hf__schema_read(driver, conn, &version, &min_writer, err);
+    for (int i = 0; code == HF_OK && i < driver->migration_count; i++) {
+        const struct hf__migration *migration = &driver->migrations[i];
+        if (migration->version > version && migration->version <= newest)
+            code = apply(driver, conn, migration, err);
+    }
+    driver->migrate_unlock(conn);
+    return code;
+}
+
+hf_code hf__schema_check(int version, int min_writer, int known, hf_error *err)
+{
+    if (min_writer > known)
+        return hf__fail(err, HF_SCHEMA_NEWER,
+                        "the store's schema is version %d and needs a program that knows version "
+                        "%d; this one knows %d: install a newer holdfast",
+                        version, min_writer, known);
+    if (version < known)
+        return hf__fail(err, HF_SCHEMA_OLDER,
+                        "the store's schema is version %d, this program needs %d: run `holdfast "
+                        "migrate`",
+                        version, known);
+    return HF_OK;
+}

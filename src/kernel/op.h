@@ -1,0 +1,95 @@
+/* An operation: what a caller hands to the store, and how it ended. Operations that have gathered are applied together
+ * by one flush; each is answered for itself.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef HF_KERNEL_OP_H
+#define HF_KERNEL_OP_H
+
+#include <holdfast/transition.h>
+
+#include "util/arena.h"
+
+enum hf__op_kind {
+    HF__OP_TRIGGER,
+    HF__OP_CLAIM,
+    HF__OP_COMMIT,
+    HF__OP_STEP,
+    HF__OP_SIGNAL,
+    HF__OP_HEARTBEAT,
+    HF__OP_CHANGE
+};
+
+struct hf__op;
+typedef void (*hf__op_done)(struct hf__op *op, void *arg);
+
+/* Everything pointed to is the caller's and must stay until the operation is done. Inputs were checked. */
+struct hf__op {
+    enum hf__op_kind kind;
+    int tenant;        /* id in the store; unused by claim */
+    const char *actor; /* who is written into the journal */
+    union {
+        struct {
+            hf_id id; /* made by the client, so that sending again does no harm */
+            const hf_trigger_spec *spec;
+            const char *tags;             /* JSON array or NULL */
+            const hf_transition *initial; /* NULL: none */
+            hf_id existing;               /* out: the run that has the key */
+            bool existed;                 /* out */
+        } trigger;
+        struct {
+            const char *heads; /* JSON: [[lane, priority, floor], ...] */
+            int most;
+            const char *worker;
+            int64_t lease;        /* us; 0: each workflow's */
+            int suspect_attempts; /* take runs whose lease expired up to this attempt; 0: none */
+            hf_claims *claims;    /* out; memory from `arena` */
+            struct hf__arena *arena;
+        } claim;
+        struct {
+            const hf_transition *transition;
+            const hf_id *child_ids; /* child_count ids made by the client */
+            const hf_id *start_ids; /* start_count ids */
+            bool parentless;        /* known to have no parent: may go the short way */
+        } commit;
+        struct {
+            const hf_step_record *record;
+        } step;
+        struct {
+            hf_id run;
+            const hf_signal_spec *spec; /* with id and type filled in */
+            bool duplicate;             /* out */
+        } signal;
+        struct {
+            hf_held *held;
+            const int *tenants; /* one per held run; NULL: all of op->tenant */
+            size_t count;
+        } heartbeat;
+        struct {
+            hf_id run;
+            hf_action action;
+            const hf_change *change;
+        } change;
+    };
+
+    bool decided;     /* out: code holds */
+    hf_code code;     /* out */
+    hf_error *error;  /* out; NULL: not wanted */
+    hf__op_done done; /* called once, from a flusher's thread, when it is decided */
+    void *done_arg;
+    int64_t
+        patience; /* us to go on trying while the store cannot be reached; 0: the engine's connect_limit; < 0: for
+                           ever, and through a full disk too */
+    uint64_t shard; /* operations on one run, and on a family of runs, should share it */
+
+    /* the flush's own */
+    struct hf__op *next;
+    int64_t give_up_at; /* monotonic us; 0: never */
+    int tries;          /* flushes that could not lock its run */
+    bool again;         /* not decided by this flush; to be part of the next */
+    bool long_way;      /* the short way was refused */
+    bool resent;        /* an earlier answer was lost: it may have happened */
+};
+
+/* The run that an operation is fenced on, or all zero (trigger, claim, heartbeat). */
+hf_id hf__op_run(const struct hf__op *op);
+
+#endif

@@ -1,0 +1,167 @@
+/* Private to the PostgreSQL driver: what its files share.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef HF_STORE_POSTGRES_H
+#define HF_STORE_POSTGRES_H
+
+#include "store/driver.h"
+#include "util/buffer.h"
+
+#include <libpq-fe.h>
+#include <stdatomic.h>
+
+#define HF__POSTGRES_PARAMS_MAX 128
+#define HF__POSTGRES_WAKE_CHANNEL "holdfast_wake"
+#define HF__POSTGRES_RUN_CHANNEL "holdfast_run"
+
+/* ---- url: a checked URL as libpq's own keywords and values ---- */
+
+struct hf__postgres_url {
+    char **keywords; /* both end with NULL, as PQconnectdbParams wants them */
+    char **values;
+    int count;
+    bool unprepared; /* prepare=off: no prepared statements, settings per transaction */
+};
+
+hf_code hf__postgres_url_parse(struct hf__postgres_url *out, const char *url, hf_error *err);
+/* NULL when it was not given. */
+const char *hf__postgres_url_value(const struct hf__postgres_url *url, const char *keyword);
+void hf__postgres_url_free(struct hf__postgres_url *url);
+
+/* ---- error: what the server says, in our codes ---- */
+
+/* HF_STORE unless the SQLSTATE says more. */
+hf_code hf__postgres_code(const char *sqlstate);
+/* Fills err, with a SQLSTATE always; `result` NULL or without a SQLSTATE: libpq's own words about the connection.
+ * `what` names the statement. */
+hf_code hf__postgres_fail(hf_error *err, const PGresult *result, const PGconn *pg,
+                          const char *what);
+/* An error of ours with a SQLSTATE, so that callers sort it as they sort the server's. */
+hf_code hf__postgres_fail_as(hf_error *err, hf_code code, const char *sqlstate, const char *fmt,
+                             ...) __attribute__((format(printf, 4, 5)));
+
+/* ---- encode: tables to binary parameters, binary results to tables ---- */
+
+struct hf__postgres_params {
+    struct hf__buffer bytes;
+    int count;
+    Oid types[HF__POSTGRES_PARAMS_MAX];
+    const char *values[HF__POSTGRES_PARAMS_MAX]; /* into bytes; NULL for null */
+    int lengths[HF__POSTGRES_PARAMS_MAX];
+    int formats[HF__POSTGRES_PARAMS_MAX];
+};
+
+/* Reuses the memory of an earlier encoding; starts zeroed. `table` may be NULL when the statement takes nothing. */
+hf_code hf__postgres_encode(struct hf__postgres_params *params,
+                            const struct hf__statement *statement, const struct hf__table *table,
+                            hf_error *err);
+void hf__postgres_params_free(struct hf__postgres_params *params);
+/* Appends the result's rows to the table. */
+hf_code hf__postgres_decode(struct hf__table *table, const struct hf__statement *statement,
+                            const PGresult *result, hf_error *err);
+
+/* ---- wake: the payloads of NOTIFY ----
+ *
+ *   holdfast_wake   [lane *(" " lane)] ["@" earliest] ["!workflows"]   lane 0: any; "" means any lane, now
+ *                   "?" anything                                       a listener's test of itself; others ignore it
+ *   holdfast_run    id *(" " id)                                       32 hex digits each; all zero: any
+ *
+ * Payloads may come from anybody who may NOTIFY in this database: what cannot be read means "look everywhere". */
+
+void hf__postgres_wake_workers(struct hf__buffer *out, const struct hf__wake *wake);
+void hf__postgres_wake_runs(struct hf__buffer *out, const struct hf__wake *wake);
+/* Calls `hear` for each thing the payload names; returns how many. */
+int hf__postgres_hear(const char *channel, const char *payload, hf__hear hear, void *arg);
+
+/* ---- connection ---- */
+
+struct hf__database {
+    const struct hf__statement *statements; /* HF__STMT_COUNT of them */
+    struct hf__postgres_url url;
+    atomic_bool unprepared; /* by URL, or since a pooler lost our prepared statements */
+};
+
+enum hf__postgres_step {
+    HF__STEP_PREPARE,
+    HF__STEP_COMMAND, /* BEGIN, settings, ROLLBACK */
+    HF__STEP_STATEMENT,
+    HF__STEP_COMMIT,
+    HF__STEP_SYNC
+};
+
+/* One answer that the server owes us, in the order of the questions. */
+struct hf__postgres_owed {
+    enum hf__postgres_step step;
+    bool forgiven;            /* a wake: its failure is nobody's */
+    int stmt;                 /* -1: none */
+    struct hf__table *result; /* NULL: not wanted */
+};
+
+enum hf__postgres_prepared { HF__UNPREPARED, HF__PREPARING, HF__PREPARED };
+
+struct hf__conn {
+    struct hf__database *db;
+    PGconn *pg;             /* always in pipeline mode, except inside script() */
+    PGconn *migration_lock; /* holds the advisory lock in its open transaction; NULL: not held */
+    bool lost;
+    bool unprepared;      /* fixed when it connected */
+    bool in_transaction;  /* between begin and commit or rollback */
+    bool settings_queued; /* unprepared only: the present transaction has its settings */
+    bool waking;          /* what is queued now is forgiven */
+    bool refused;   /* since the last drain the server said something that rules out a commit */
+    bool committed; /* since the last drain COMMIT was answered with success */
+    unsigned char prepared[HF__STMT_COUNT]; /* enum hf__postgres_prepared */
+    struct hf__postgres_owed *owed;
+    int owed_count;
+    int owed_capacity;
+    struct hf__postgres_params params; /* scratch of send */
+};
+
+/* A plain connection that prints nothing; the caller finishes it. */
+hf_code hf__postgres_dial(PGconn **out, const struct hf__postgres_url *url, hf_error *err);
+hf_code hf__postgres_connect(struct hf__conn **out, struct hf__database *db, hf_error *err);
+void hf__postgres_disconnect(struct hf__conn *conn);
+bool hf__postgres_lost(const struct hf__conn *conn);
+
+/* ---- pipeline ---- */
+
+/* Queues the engine's settings: for the session, or for the transaction at hand. */
+hf_code hf__postgres_queue_settings(struct hf__conn *conn, bool local, hf_error *err);
+hf_code hf__postgres_begin(struct hf__conn *conn, hf_error *err);
+hf_code hf__postgres_send(struct hf__conn *conn, enum hf__stmt stmt, const struct hf__table *params,
+                          struct hf__table *result, hf_error *err);
+hf_code hf__postgres_sync(struct hf__conn *conn, hf_error *err);
+hf_code hf__postgres_commit(struct hf__conn *conn, const struct hf__wake *wake, bool *unknown,
+                            hf_error *err);
+void hf__postgres_rollback(struct hf__conn *conn);
+void hf__postgres_ring(struct hf__conn *conn, const struct hf__wake *wake);
+
+/* ---- answers: reading what the pipeline gives back ---- */
+
+/* Reads all that is owed; the first failure that is not forgiven is reported. */
+hf_code hf__postgres_drain(struct hf__conn *conn, hf_error *err);
+/* Marks the connection as lost and forgets what was owed. */
+void hf__postgres_abandon(struct hf__conn *conn);
+
+/* ---- script: migrations ---- */
+
+hf_code hf__postgres_script(struct hf__conn *conn, const char *sql, hf_error *err);
+hf_code hf__postgres_migrate_lock(struct hf__conn *conn, hf_error *err);
+void hf__postgres_migrate_unlock(struct hf__conn *conn);
+
+/* ---- watch ---- */
+
+hf_code hf__postgres_watch(struct hf__watch **out, struct hf__database *db, hf_error *err);
+hf_code hf__postgres_watch_wait(struct hf__watch *watch, int64_t timeout, hf__hear hear, void *arg,
+                                hf_error *err);
+void hf__postgres_watch_stop(struct hf__watch *watch);
+void hf__postgres_unwatch(struct hf__watch *watch);
+/* False behind a pooler that swallows notifications. */
+bool hf__postgres_watch_hears(const struct hf__watch *watch);
+
+/* ---- driver ---- */
+
+/* As the driver's open, with statements of the caller's choice: HF__STMT_COUNT of them, which must outlive it. */
+hf_code hf__postgres_open_with(struct hf__database **out, const struct hf__statement *statements,
+                               const char *url, const struct hf__clock *clock, hf_error *err);
+
+#endif

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/postgres.h"
+
+#include "util/error.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+
+/* TLS may hold bytes that it read but did not hand out, which poll() does not see: with it, look again after this. */
+enum { TLS_RECHECK_MS = 20 };
+
+void hf__postgres_abandon(struct hf__conn *conn)
+{
+    conn->lost = true;
+    conn->in_transaction = false;
+    conn->settings_queued = false;
+    conn->owed_count = 0;
+}
+
+/* Writes and reads whatever is possible: both, since a server that blocks on writing its answers reads nothing more.
+ * False: the connection broke. */
+static bool wait_for_server(PGconn *pg)
+{
+    int unsent = PQflush(pg);
+    struct pollfd ready = { .fd = PQsocket(pg), .events = POLLIN };
+    if (ready.fd < 0)
+        return false;
+    if (unsent > 0)
+        ready.events |= POLLOUT;
+    int count = poll(&ready, 1, PQsslInUse(pg) ? TLS_RECHECK_MS : -1);
+    if (count < 0)
+        return errno == EINTR;
+    if (count > 0 && ready.revents == POLLOUT)
+        return true;
+    return PQconsumeInput(pg) == 1;
+}
+
+/* NULL at the end of one answer. Never blocks on a broken connection: what arrived before it broke is given first. */
+static PGresult *next_result(PGconn *pg)
+{
+    while (PQisBusy(pg))
+        if (!wait_for_server(pg))
+            break;
+    return PQgetResult(pg);
+}
+
+static const char *owed_name(const struct hf__conn *conn, const struct hf__postgres_owed *owed)
+{
+    switch (owed->step) {
+    case HF__STEP_COMMIT: return "the commit";
+    case HF__STEP_PREPARE:
+    case HF__STEP_STATEMENT: return conn->db->statements[owed->stmt].name;
+    default: return "a command";
+    }
+}
+
+/* A pooler that hands out another session per transaction forgets what we prepared. From now on nothing is prepared, and the
+ * caller's new connection works. */
+static void notice_pooler(struct hf__conn *conn, const char *sqlstate)
+{
+    if (strcmp(sqlstate, "26000") != 0 && strcmp(sqlstate, "42P05") != 0)
+        return;
+    atomic_store(&conn->db->unprepared, true);
+    conn->lost = true;
+}
+
+/* Answers come in order: an error before the commit's own answer means that the commit was skipped. Not so when the server
+ * goes away at the commit itself, nor when a pooler (class 08) only tells that it lost the server. */
+static bool rules_out_commit(const struct hf__postgres_owed *owed, const char *sqlstate,
+                             hf_code code)
+{
+    if (owed->forgiven || owed->step == HF__STEP_SYNC || strncmp(sqlstate, "08", 2) == 0)
+        return false;
+    return owed->step != HF__STEP_COMMIT || code != HF_UNAVAILABLE;
+}
+
+static hf_code take_error(struct hf__conn *conn, const struct hf__postgres_owed *owed,
+                          const PGresult *result, hf_error *err)
+{
+    hf_code code = hf__postgres_fail(err, result, conn->pg, owed_name(conn, owed));
+    const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    if (sqlstate) {
+        notice_pooler(conn, sqlstate);
+        conn->refused = conn->refused || rules_out_commit(owed, sqlstate, code);
+    }
+    if (code == HF_UNAVAILABLE)
+        conn->lost = true;
+    return code;
+}
+
+static hf_code take_commit(struct hf__conn *conn, PGresult *result, hf_error *err)
+{
+    conn->committed = strcmp(PQcmdStatus(result), "COMMIT") == 0;
+    if (conn->committed)
+        return HF_OK;
+    conn->refused = true;
+    return hf__postgres_fail_as(err, HF_STORE, "25P02",
+                                "PostgreSQL rolled back instead of committing: a statement of the "
+                                "transaction had failed before");
+}
+
+static hf_code take_success(struct hf__conn *conn, const struct hf__postgres_owed *owed,
+                            PGresult *result, hf_error *err)
+{
+    switch (owed->step) {
+    case HF__STEP_PREPARE: conn->prepared[owed->stmt] = HF__PREPARED; return HF_OK;
+    case HF__STEP_COMMIT: return take_commit(conn, result, err);
+    case HF__STEP_STATEMENT:
+        if (owed->result)
+            return hf__postgres_decode(owed->result, &conn->db->statements[owed->stmt], result,
+                                       err);
+        return HF_OK;
+    default: return HF_OK;
+    }
+}
+
+static hf_code take_result(struct hf__conn *conn, const struct hf__postgres_owed *owed,
+                           PGresult *result, hf_error *err)
+{
+    switch (PQresultStatus(result)) {
+    case PGRES_COMMAND_OK:
+    case PGRES_TUPLES_OK: return take_success(conn, owed, result, err);
+    case PGRES_PIPELINE_SYNC:
+    case PGRES_PIPELINE_ABORTED: return HF_OK;
+    case PGRES_FATAL_ERROR: return take_error(conn, owed, result, err);
+    default:
+        hf__postgres_abandon(conn);
+        return hf__fail(err, HF_INTERNAL, "statement '%s' gave an unexpected answer (%s)",
+                        owed_name(conn, owed), PQresStatus(PQresultStatus(result)));
+    }
+}
+
+/* False: the connection ended before the answer did. A sync point is one result, anything else ends with NULL. */
+static bool take_answer(struct hf__conn *conn, const struct hf__postgres_owed *owed, hf_code *code,
+                        hf_error *err)
+{
+    PGresult *result = next_result(conn->pg);
+    if (!result)
+        return false;
+    if (owed->step == HF__STEP_SYNC) {
+        bool synced = PQresultStatus(result) == PGRES_PIPELINE_SYNC;
+        if (!synced)
+            *code = take_result(conn, owed, result, err);
+        PQclear(result);
+        return synced;
+    }
+    while (result) {
+        hf_code each = take_result(conn, owed, result, *code == HF_OK ? err : NULL);
+        if (*code == HF_OK)
+            *code = each;
+        PQclear(result);
+        result = next_result(conn->pg);
+    }
+    return true;
+}
+
+/* What was being prepared when the pipeline was aborted is not prepared. */
+static void settle_prepared(struct hf__conn *conn)
+{
+    for (int i = 0; i < HF__STMT_COUNT; i++)
+        if (conn->prepared[i] == HF__PREPARING)
+            conn->prepared[i] = HF__UNPREPARED;
+}
+
+/* One answer. The first failure that matters is kept in *code and err. False: there is nothing more to read. */
+static bool drain_one(struct hf__conn *conn, const struct hf__postgres_owed *owed, hf_code *code,
+                      hf_error *err)
+{
+    bool matters = *code == HF_OK && !owed->forgiven;
+    hf_code own = HF_OK;
+    bool whole = take_answer(conn, owed, &own, matters ? err : NULL);
+    if (!whole) {
+        conn->lost = true;
+        if (own == HF_OK)
+            own = hf__postgres_fail(matters ? err : NULL, NULL, conn->pg, owed_name(conn, owed));
+    }
+    if (matters)
+        *code = own;
+    return whole;
+}
+
+hf_code hf__postgres_drain(struct hf__conn *conn, hf_error *err)
+{
+    hf_code code = HF_OK;
+    conn->refused = false;
+    conn->committed = false;
+    for (int i = 0; i < conn->owed_count; i++)
+        if (!drain_one(conn, &conn->owed[i], &code, err))
+            break;
+    conn->owed_count = 0;
+    conn->settings_queued = conn->settings_queued && conn->in_transaction;
+    settle_prepared(conn);
+    if (conn->lost || PQstatus(conn->pg) != CONNECTION_OK)
+        hf__postgres_abandon(conn);
+    return code;
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/postgres.h"
+
+#include "util/alloc.h"
+#include "util/error.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Settings, prepare, statement, sync point. */
+enum { NOTIFY_ANSWERS = 4 };
+
+static hf_code check_alive(struct hf__conn *conn, hf_error *err)
+{
+    if (!conn->lost)
+        return HF_OK;
+    return hf__postgres_fail_as(err, HF_UNAVAILABLE, "08003",
+                                "the connection to PostgreSQL was lost before; connect again");
+}
+
+/* Room comes first: once a question is sent, its answer must be owed. */
+static hf_code make_room(struct hf__conn *conn, int answers, hf_error *err)
+{
+    if (conn->owed_count + answers <= conn->owed_capacity)
+        return HF_OK;
+    int capacity = conn->owed_capacity * 2 + 32;
+    struct hf__postgres_owed *owed = hf__realloc(conn->owed, (size_t)capacity * sizeof *conn->owed);
+    if (!owed)
+        return hf__nomem(err);
+    conn->owed = owed;
+    conn->owed_capacity = capacity;
+    return HF_OK;
+}
+
+/* `sent` is libpq's verdict on the question. */
+static hf_code owe(struct hf__conn *conn, int sent, enum hf__postgres_step step, int stmt,
+                   struct hf__table *result, hf_error *err)
+{
+    if (!sent) {
+        hf_code code = hf__postgres_fail(err, NULL, conn->pg, "a statement");
+        hf__postgres_abandon(conn);
+        return code;
+    }
+    conn->owed[conn->owed_count++] = (struct hf__postgres_owed){
+        .step = step, .forgiven = conn->waking, .stmt = stmt, .result = result
+    };
+    return HF_OK;
+}
+
+static hf_code queue_command(struct hf__conn *conn, enum hf__postgres_step step, const char *sql,
+                             hf_error *err)
+{
+    hf_code code = make_room(conn, 1, err);
+    if (code != HF_OK)
+        return code;
+    int sent = PQsendQueryParams(conn->pg, sql, 0, NULL, NULL, NULL, NULL, 1);
+    return owe(conn, sent, step, -1, NULL, err);
+}
+
+hf_code hf__postgres_queue_settings(struct hf__conn *conn, bool local, hf_error *err)
+{
+    hf_code code = make_room(conn, 1, err);
+    if (code != HF_OK)
+        return code;
+    const char *values[] = { local ? "true" : "false" };
+    int sent = PQsendQueryParams(conn->pg, conn->db->statements[HF__STMT_APPLY_SETTINGS].sql, 1,
+                                 NULL, values, NULL, NULL, 1);
+    return owe(conn, sent, HF__STEP_COMMAND, -1, NULL, err);
+}
+
+static hf_code queue_sync_point(struct hf__conn *conn, hf_error *err)
+{
+    hf_code code = make_room(conn, 1, err);
+    if (code != HF_OK)
+        return code;
+    return owe(conn, PQpipelineSync(conn->pg), HF__STEP_SYNC, -1, NULL, err);
+}
+
+static hf_code queue_prepare(struct hf__conn *conn, enum hf__stmt stmt, hf_error *err)
+{
+    const struct hf__statement *statement = &conn->db->statements[stmt];
+    if (conn->unprepared || conn->prepared[stmt] != HF__UNPREPARED)
+        return HF_OK;
+    hf_code code = make_room(conn, 1, err);
+    if (code != HF_OK)
+        return code;
+    int sent = PQsendPrepare(conn->pg, statement->name, statement->sql, conn->params.count,
+                             conn->params.types);
+    code = owe(conn, sent, HF__STEP_PREPARE, (int)stmt, NULL, err);
+    if (code == HF_OK)
+        conn->prepared[stmt] = HF__PREPARING;
+    return code;
+}
+
+static hf_code queue_statement(struct hf__conn *conn, enum hf__stmt stmt, struct hf__table *result,
+                               hf_error *err)
+{
+    const struct hf__statement *statement = &conn->db->statements[stmt];
+    const struct hf__postgres_params *params = &conn->params;
+    hf_code code = make_room(conn, 1, err);
+    if (code != HF_OK)
+        return code;
+    int sent = conn->unprepared
+                   ? PQsendQueryParams(conn->pg, statement->sql, params->count, params->types,
+                                       params->values, params->lengths, params->formats, 1)
+                   : PQsendQueryPrepared(conn->pg, statement->name, params->count, params->values,
+                                         params->lengths, params->formats, 1);
+    return owe(conn, sent, HF__STEP_STATEMENT, (int)stmt, result, err);
+}
+
+/* Without a session of our own, each transaction brings its settings: the explicit one, or the implicit one that lasts until
+ * the next sync point. */
+static hf_code ensure_settings(struct hf__conn *conn, hf_error *err)
+{
+    if (!conn->unprepared || conn->settings_queued)
+        return HF_OK;
+    hf_code code = hf__postgres_queue_settings(conn, true, err);
+    conn->settings_queued = code == HF_OK;
+    return code;
+}
+
+hf_code hf__postgres_begin(struct hf__conn *conn, hf_error *err)
+{
+    hf_code code = check_alive(conn, err);
+    if (code == HF_OK)
+        code = queue_command(conn, HF__STEP_COMMAND, "BEGIN ISOLATION LEVEL READ COMMITTED", err);
+    if (code != HF_OK)
+        return code;
+    conn->in_transaction = true;
+    conn->settings_queued = false;
+    return ensure_settings(conn, err);
+}
+
+hf_code hf__postgres_send(struct hf__conn *conn, enum hf__stmt stmt, const struct hf__table *params,
+                          struct hf__table *result, hf_error *err)
+{
+    const struct hf__statement *statement = &conn->db->statements[stmt];
+    hf_code code = check_alive(conn, err);
+    if (code != HF_OK)
+        return code;
+    if (!statement->sql)
+        return hf__fail(err, HF_INTERNAL, "statement '%s' does not exist for PostgreSQL",
+                        statement->name ? statement->name : "?");
+    if (result && result->nrows == 0)
+        result->ncolumns = statement->ncolumns;
+    if (statement->takes == HF__TAKES_ROWS && params && params->nrows == 0 && !params->failed)
+        return HF_OK;
+
+    code = hf__postgres_encode(&conn->params, statement, params, err);
+    if (code == HF_OK)
+        code = ensure_settings(conn, err);
+    if (code == HF_OK)
+        code = queue_prepare(conn, stmt, err);
+    if (code == HF_OK)
+        code = queue_statement(conn, stmt, result, err);
+    return code;
+}
+
+hf_code hf__postgres_sync(struct hf__conn *conn, hf_error *err)
+{
+    hf_code code = check_alive(conn, err);
+    if (code != HF_OK || conn->owed_count == 0)
+        return code;
+    code = queue_sync_point(conn, err);
+    return code == HF_OK ? hf__postgres_drain(conn, err) : code;
+}
+
+static hf_code queue_notify(struct hf__conn *conn, enum hf__stmt stmt, const char *channel,
+                            const struct hf__buffer *payload)
+{
+    struct hf__cell cells[] = { hf__text(channel), hf__text_n(payload->data, payload->length) };
+    struct hf__table one = { .cells = cells, .ncolumns = 2, .nrows = 1, .capacity = 1 };
+    hf_code code = make_room(conn, NOTIFY_ANSWERS, NULL);
+    if (code != HF_OK)
+        return code;
+    conn->waking = true;
+    conn->settings_queued = false;
+    code = hf__postgres_send(conn, stmt, &one, NULL, NULL);
+    if (code == HF_OK)
+        code = queue_sync_point(conn, NULL);
+    conn->waking = false;
+    return code;
+}
+
+/* Each has its own sync point: its own transaction, and no share in another's failure. */
+static void queue_wake(struct hf__conn *conn, const struct hf__wake *wake)
+{
+    if (!wake)
+        return;
+    struct hf__buffer payload = { 0 };
+    hf_code code = HF_OK;
+    if (wake->lane_count > 0 || wake->workflows_changed) {
+        hf__postgres_wake_workers(&payload, wake);
+        if (!payload.failed)
+            code = queue_notify(conn, HF__STMT_NOTIFY_WORKERS, HF__POSTGRES_WAKE_CHANNEL, &payload);
+    }
+    hf__buffer_clear(&payload);
+    if (code == HF_OK && wake->watched_count > 0) {
+        hf__postgres_wake_runs(&payload, wake);
+        if (!payload.failed)
+            queue_notify(conn, HF__STMT_NOTIFY_RUNS, HF__POSTGRES_RUN_CHANNEL, &payload);
+    }
+    hf__buffer_free(&payload);
+}
+
+/* COMMIT and its sync point, both or neither: a COMMIT left in the queue would be performed by a later sync. */
+static hf_code queue_commit(struct hf__conn *conn, hf_error *err)
+{
+    hf_code code = make_room(conn, 2, err);
+    if (code == HF_OK)
+        code = queue_command(conn, HF__STEP_COMMIT, "COMMIT", err);
+    return code == HF_OK ? queue_sync_point(conn, err) : code;
+}
+
+hf_code hf__postgres_commit(struct hf__conn *conn, const struct hf__wake *wake, bool *unknown,
+                            hf_error *err)
+{
+    *unknown = false;
+    hf_code code = check_alive(conn, err);
+    if (code != HF_OK)
+        return code;
+    code = queue_commit(conn, err);
+    if (code == HF_OK) {
+        conn->in_transaction = false;
+        queue_wake(conn, wake);
+        code = check_alive(conn, err);
+    }
+    if (code != HF_OK) {
+        *unknown = conn->lost;
+        return code;
+    }
+    code = hf__postgres_drain(conn, err);
+    conn->in_transaction = !conn->committed && !conn->lost;
+    if (conn->committed && code == HF_UNAVAILABLE)
+        code = HF_OK; /* it was answered before the connection broke */
+    /* Committed in spite of an error: an answer could not be kept, so to the caller it is lost. */
+    *unknown = code != HF_OK && (conn->committed || (conn->lost && !conn->refused));
+    return code;
+}
+
+/* What was queued but never synced is answered to nobody. Its failure must not stop the ROLLBACK behind a BEGIN; without a
+ * BEGIN, a sync point would commit it. */
+static hf_code disown(struct hf__conn *conn)
+{
+    for (int i = 0; i < conn->owed_count; i++)
+        conn->owed[i].result = NULL;
+    return conn->owed_count && conn->in_transaction ? queue_sync_point(conn, NULL) : HF_OK;
+}
+
+void hf__postgres_rollback(struct hf__conn *conn)
+{
+    if (conn->lost || (!conn->in_transaction && conn->owed_count == 0))
+        return;
+    bool ready = disown(conn) == HF_OK &&
+                 queue_command(conn, HF__STEP_COMMAND, "ROLLBACK", NULL) == HF_OK &&
+                 queue_sync_point(conn, NULL) == HF_OK;
+    conn->in_transaction = false;
+    if (ready)
+        hf__postgres_drain(conn, NULL);
+    if (!ready || PQtransactionStatus(conn->pg) != PQTRANS_IDLE)
+        hf__postgres_abandon(conn);
+}
+
+void hf__postgres_ring(struct hf__conn *conn, const struct hf__wake *wake)
+{
+    if (conn->lost || conn->in_transaction)
+        return;
+    queue_wake(conn, wake);
+    hf__postgres_drain(conn, NULL);
+}

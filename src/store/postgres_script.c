@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/postgres.h"
+
+#include "util/alloc.h"
+#include "util/clock.h"
+#include "util/error.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define NO_TRANSACTION "-- holdfast: no transaction"
+
+enum { LOCK_RETRY_US = 100000, LOCK_PATIENCE_US = 60000000 };
+
+/* Takes `result` over. */
+static hf_code check_plain(PGconn *pg, PGresult *result, const char *what, hf_error *err)
+{
+    ExecStatusType status = PQresultStatus(result);
+    hf_code code = HF_OK;
+    if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK && status != PGRES_EMPTY_QUERY)
+        code = hf__postgres_fail(err, result, pg, what);
+    PQclear(result);
+    return code;
+}
+
+static hf_code run_plain(PGconn *pg, const char *sql, hf_error *err)
+{
+    return check_plain(pg, PQexec(pg, sql), "the migration", err);
+}
+
+/* The next line that holds nothing but ";;", or NULL. */
+static const char *find_divider(const char *sql)
+{
+    for (const char *at = sql; (at = strstr(at, ";;")) != NULL; at += 2) {
+        bool starts = at == sql || at[-1] == '\n';
+        if (starts && (at[2] == '\n' || at[2] == '\0'))
+            return at;
+    }
+    return NULL;
+}
+
+/* Each part by itself: what refuses to run inside a transaction must not share its message with anything. */
+static hf_code run_parts(PGconn *pg, const char *sql, hf_error *err)
+{
+    hf_code code = HF_OK;
+    const char *at = sql;
+    while (code == HF_OK && at) {
+        const char *divider = find_divider(at);
+        char *part = hf__strndup(at, divider ? (size_t)(divider - at) : strlen(at));
+        if (!part)
+            return hf__nomem(err);
+        code = run_plain(pg, part, err);
+        free(part);
+        at = divider ? divider + 2 : NULL;
+    }
+    return code;
+}
+
+static bool wants_no_transaction(const char *sql)
+{
+    const char *line = strstr(sql, NO_TRANSACTION);
+    return line && (line == sql || line[-1] == '\n');
+}
+
+hf_code hf__postgres_script(struct hf__conn *conn, const char *sql, hf_error *err)
+{
+    bool parts = wants_no_transaction(sql);
+    if (parts && conn->in_transaction)
+        return hf__fail(err, HF_INTERNAL, "a script '%s' was run inside one", NO_TRANSACTION);
+    hf_code code = hf__postgres_sync(conn, err);
+    if (code != HF_OK)
+        return code;
+    if (!PQexitPipelineMode(conn->pg))
+        return hf__postgres_fail(err, NULL, conn->pg, "the end of pipeline mode");
+
+    code = parts ? run_parts(conn->pg, sql, err) : run_plain(conn->pg, sql, err);
+    if (PQstatus(conn->pg) != CONNECTION_OK || !PQenterPipelineMode(conn->pg))
+        hf__postgres_abandon(conn);
+    return code;
+}
+
+/* One try in a transaction of its own, which stays open if the lock was got. */
+static hf_code try_lock(PGconn *pg, const char *sql, bool *locked, hf_error *err)
+{
+    hf_code code = check_plain(pg, PQexec(pg, "BEGIN"), "a command", err);
+    if (code == HF_OK)
+        code = check_plain(pg, PQexec(pg, "SET LOCAL idle_in_transaction_session_timeout = 0"),
+                           "a command", err);
+    if (code != HF_OK)
+        return code;
+    PGresult *result = PQexec(pg, sql);
+    *locked = PQntuples(result) == 1 && PQgetvalue(result, 0, 0)[0] == 't';
+    code = check_plain(pg, result, "the schema's lock", err);
+    if (code == HF_OK && !*locked)
+        code = check_plain(pg, PQexec(pg, "ROLLBACK"), "a command", err);
+    return code;
+}
+
+/* The lock belongs to an open transaction on a connection of its own, so that it holds through a pooler too. It is tried
+ * again and again instead of waited for: a waiting statement has a snapshot, for which CREATE INDEX CONCURRENTLY of the lock's
+ * holder would wait in turn. */
+hf_code hf__postgres_migrate_lock(struct hf__conn *conn, hf_error *err)
+{
+    PGconn *pg = NULL;
+    hf_code code = hf__postgres_dial(&pg, &conn->db->url, err);
+    int64_t deadline = hf__monotonic_us() + LOCK_PATIENCE_US;
+    bool locked = false;
+    while (code == HF_OK) {
+        code = try_lock(pg, conn->db->statements[HF__STMT_TRY_MIGRATE_LOCK].sql, &locked, err);
+        if (code != HF_OK || locked)
+            break;
+        if (hf__monotonic_us() >= deadline)
+            code = hf__fail(err, HF_LOCKED,
+                            "another process has been migrating the schema for %d s; try again "
+                            "when it is done",
+                            LOCK_PATIENCE_US / 1000000);
+        nanosleep(&(struct timespec){ .tv_nsec = LOCK_RETRY_US * 1000L }, NULL);
+    }
+    if (code == HF_OK)
+        conn->migration_lock = pg;
+    else
+        PQfinish(pg);
+    return code;
+}
+
+void hf__postgres_migrate_unlock(struct hf__conn *conn)
+{
+    PQfinish(conn->migration_lock);
+    conn->migration_lock = NULL;
+}

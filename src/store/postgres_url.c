@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/postgres.h"
+
+#include "util/alloc.h"
+#include "util/error.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { URL_MAX = 8192 };
+
+struct setting {
+    const char *keyword;
+    const char *value;
+};
+
+/* In force unless the URL says otherwise. Together they notice a dead server within about ten seconds. */
+static const struct setting defaults[] = {
+    { "connect_timeout", "5" },      /* s, per address */
+    { "keepalives", "1" },           /* */
+    { "keepalives_idle", "4" },      /* s */
+    { "keepalives_interval", "2" },  /* s */
+    { "keepalives_count", "3" },     /* */
+    { "tcp_user_timeout", "10000" }, /* ms */
+    { "fallback_application_name", "holdfast" },
+};
+
+enum { DEFAULT_COUNT = sizeof defaults / sizeof defaults[0] };
+
+static bool has_scheme(const char *url)
+{
+    return strncmp(url, "postgres://", 11) == 0 || strncmp(url, "postgresql://", 13) == 0;
+}
+
+/* The '?' that opens the parameters. As libpq reads it: user and password end at an '@' that comes before any '/', and
+ * may contain a '?'. */
+static const char *find_query(const char *url)
+{
+    const char *start = strstr(url, "://") + 3;
+    size_t credentials = strcspn(start, "@/");
+    if (start[credentials] == '@')
+        start += credentials;
+    return strchr(start, '?');
+}
+
+static hf_code read_prepare(struct hf__postgres_url *out, const char *value, size_t length,
+                            hf_error *err)
+{
+    if (length == 3 && memcmp(value, "off", 3) == 0)
+        out->unprepared = true;
+    else if (length == 2 && memcmp(value, "on", 2) == 0)
+        out->unprepared = false;
+    else
+        return hf__fail(err, HF_INVALID,
+                        "the URL's parameter 'prepare' must be 'on' or 'off', not '%.*s'",
+                        length > 40 ? 40 : (int)length, value);
+    return HF_OK;
+}
+
+/* Copies the URL without the parameters that are ours, since libpq refuses what it does not know. */
+static hf_code take_own_parameters(struct hf__postgres_url *out, const char *url,
+                                   struct hf__buffer *rest, hf_error *err)
+{
+    const char *query = find_query(url);
+    if (!query) {
+        hf__buffer_add_text(rest, url);
+        return HF_OK;
+    }
+    hf__buffer_add(rest, url, (size_t)(query - url));
+    char separator = '?';
+    const char *at = query + 1;
+    while (true) {
+        size_t length = strcspn(at, "&");
+        if (length >= 8 && memcmp(at, "prepare=", 8) == 0) {
+            hf_code code = read_prepare(out, at + 8, length - 8, err);
+            if (code != HF_OK)
+                return code;
+        } else {
+            hf__buffer_add(rest, &separator, 1);
+            hf__buffer_add(rest, at, length);
+            separator = '&';
+        }
+        if (at[length] == '\0')
+            return HF_OK;
+        at += length + 1;
+    }
+}
+
+/* libpq quotes the whole URL, with its password, in some messages: only the name of a parameter is let through. */
+static int safe_length(const char *message)
+{
+    size_t length = strcspn(message, "\n");
+    const char *quoted = strstr(message, ": \"");
+    if (quoted && !strstr(message, "query parameter"))
+        length = (size_t)(quoted - message);
+    return length > 200 ? 200 : (int)length;
+}
+
+static bool is_given(const PQconninfoOption *options, const char *keyword)
+{
+    for (const PQconninfoOption *o = options; o->keyword; o++)
+        if (strcmp(o->keyword, keyword) == 0)
+            return o->val != NULL;
+    return false;
+}
+
+static bool add_setting(struct hf__postgres_url *out, const char *keyword, const char *value)
+{
+    out->keywords[out->count] = hf__strdup(keyword);
+    out->values[out->count] = hf__strdup(value);
+    bool ok = out->keywords[out->count] && out->values[out->count];
+    out->count++;
+    return ok;
+}
+
+static bool fill(struct hf__postgres_url *out, const PQconninfoOption *options)
+{
+    size_t room = DEFAULT_COUNT + 2; /* with the encoding and the final NULL */
+    for (const PQconninfoOption *o = options; o->keyword; o++)
+        room++;
+    out->keywords = hf__calloc(room, sizeof *out->keywords);
+    out->values = hf__calloc(room, sizeof *out->values);
+    if (!out->keywords || !out->values)
+        return false;
+
+    for (const PQconninfoOption *o = options; o->keyword; o++)
+        if (o->val && strcmp(o->keyword, "client_encoding") != 0 &&
+            !add_setting(out, o->keyword, o->val))
+            return false;
+    for (int i = 0; i < DEFAULT_COUNT; i++)
+        if (!is_given(options, defaults[i].keyword) &&
+            !add_setting(out, defaults[i].keyword, defaults[i].value))
+            return false;
+    return add_setting(out, "client_encoding", "UTF8");
+}
+
+hf_code hf__postgres_url_parse(struct hf__postgres_url *out, const char *url, hf_error *err)
+{
+    *out = (struct hf__postgres_url){ 0 };
+    if (!url || !has_scheme(url))
+        return hf__fail(err, HF_INVALID,
+                        "a PostgreSQL URL starts with postgres:// or postgresql://, as in "
+                        "postgres://user@host:5432/database");
+    if (strlen(url) > URL_MAX)
+        return hf__fail(err, HF_TOO_LARGE, "the database URL is longer than %d bytes", URL_MAX);
+
+    struct hf__buffer rest = { 0 };
+    char *message = NULL;
+    PQconninfoOption *options = NULL;
+    hf_code code = take_own_parameters(out, url, &rest, err);
+    if (code != HF_OK)
+        goto done;
+    if (rest.failed) {
+        code = hf__nomem(err);
+        goto done;
+    }
+    options = PQconninfoParse(rest.data, &message);
+    if (!options && message)
+        code = hf__fail(err, HF_INVALID, "the PostgreSQL URL cannot be read: %.*s",
+                        safe_length(message), message);
+    else if (!options || !fill(out, options))
+        code = hf__nomem(err);
+done:
+    PQconninfoFree(options);
+    PQfreemem(message);
+    hf__buffer_free(&rest);
+    if (code != HF_OK)
+        hf__postgres_url_free(out);
+    return code;
+}
+
+const char *hf__postgres_url_value(const struct hf__postgres_url *url, const char *keyword)
+{
+    for (int i = 0; i < url->count; i++)
+        if (strcmp(url->keywords[i], keyword) == 0)
+            return url->values[i];
+    return NULL;
+}
+
+void hf__postgres_url_free(struct hf__postgres_url *url)
+{
+    for (int i = 0; i < url->count; i++) {
+        free(url->keywords[i]);
+        free(url->values[i]);
+    }
+    free(url->keywords);
+    free(url->values);
+    *url = (struct hf__postgres_url){ 0 };
+}

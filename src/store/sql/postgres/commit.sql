@@ -1,0 +1,253 @@
+-- name: finish_runs
+-- The short way for a holder's commit that ends a run without a parent: checks the fence, writes the end and its
+-- journal line at once. One that is not given back goes the long way through lock_runs. Arrays are sorted by (tenant,
+-- id). Served by the primary key of run. Serves: commit.
+-- takes: rows (tenant int, id uuid, version bigint, status int, name text, worker text, state text, result text,
+--   error text, error_code text, last_error text)
+-- gives: (id uuid, watched int)
+WITH t AS MATERIALIZED (SELECT holdfast.now() AS now),
+ok AS (
+    UPDATE holdfast.run r
+       SET status = f.status, version = r.version + 1, revision = r.revision + 1, event_seq = r.event_seq + 1,
+           run_at = NULL, leased_by = NULL, last_worker = f.worker, pause_requested = false, wait_count = 0,
+           waiting_kind = NULL, waiting_token = NULL, waiting_until = NULL,
+           state = coalesce(f.state, r.state), result = f.result, error = f.error, error_code = f.error_code,
+           last_error = f.last_error, finished_at = t.now, updated_at = t.now
+      FROM t, unnest($1::int[], $2::uuid[], $3::bigint[], $4::int[], $5::text[], $6::text[], $7::text[], $8::text[],
+                     $9::text[], $10::text[], $11::text[])
+           AS f(tenant, id, version, status, name, worker, state, result, error, error_code, last_error)
+     WHERE r.tenant_id = f.tenant AND r.id = f.id AND r.version = f.version AND r.status = 1 AND r.parent IS NULL
+    RETURNING r.id, r.tenant_id, r.event_seq, r.version, r.watched, r.updated_at, f.name, f.worker
+), journal AS (
+    INSERT INTO holdfast.event (run_id, seq, version, tenant_id, at, kind, name, actor)
+    SELECT o.id, o.event_seq, o.version, o.tenant_id, o.updated_at, 0, o.name, o.worker FROM ok o
+)
+SELECT o.id, o.watched::int FROM ok o;
+
+-- name: lock_runs
+-- Locks the runs that a flush touches and reads what is needed to decide. First of all statements: what follows sees
+-- mailboxes as they are under the lock. One that is not given back is locked by somebody else, or does not exist.
+-- Served by the primary key of run. Serves: commits, signals, operators' changes.
+-- takes: rows (tenant int, id uuid)
+-- gives: (tenant int, id uuid, workflow text, lane int, priority int, status int, watched int, pause_requested bool,
+--   wake_on_failure bool, has_mail bool, attempt int, version bigint, revision bigint, event_seq bigint, wait_count
+--   int, run_at bigint, due_at bigint, timeout_at bigint, started_at bigint, paused_at bigint, finished_at bigint,
+--   deleted_at bigint, delete_reason text, parent uuid, root uuid, key text, leased_by text, last_worker text,
+--   waiting_kind text, waiting_token text, waiting_until bigint, last_signal text, active_task uuid)
+SELECT r.tenant_id, r.id, w.name, r.lane, r.priority, r.status, r.watched, r.pause_requested, r.wake_on_failure,
+       r.has_mail, r.attempt, r.version, r.revision, r.event_seq, r.wait_count, r.run_at, r.due_at,
+       r.timeout_at, r.started_at, r.paused_at, r.finished_at, r.deleted_at, r.delete_reason, r.parent, r.root,
+       r.key, r.leased_by, r.last_worker, r.waiting_kind, r.waiting_token, r.waiting_until, r.last_signal,
+       r.active_task
+  FROM unnest($1::int[], $2::uuid[]) AS n(tenant, id)
+  JOIN holdfast.run r ON r.tenant_id = n.tenant AND r.id = n.id
+  JOIN holdfast.workflow w ON w.id = r.workflow_id
+   FOR NO KEY UPDATE OF r SKIP LOCKED;
+
+-- name: lock_runs_patiently
+-- The slow lane of lock_runs: waits for the locks. Arrays are sorted by (tenant, id), so that two waiters cannot wait
+-- for each other. Serves: what lock_runs did not get three times.
+-- takes: rows (tenant int, id uuid)
+-- gives: (tenant int, id uuid, workflow text, lane int, priority int, status int, watched int, pause_requested bool,
+--   wake_on_failure bool, has_mail bool, attempt int, version bigint, revision bigint, event_seq bigint, wait_count
+--   int, run_at bigint, due_at bigint, timeout_at bigint, started_at bigint, paused_at bigint, finished_at bigint,
+--   deleted_at bigint, delete_reason text, parent uuid, root uuid, key text, leased_by text, last_worker text,
+--   waiting_kind text, waiting_token text, waiting_until bigint, last_signal text, active_task uuid)
+SELECT r.tenant_id, r.id, w.name, r.lane, r.priority, r.status, r.watched, r.pause_requested, r.wake_on_failure,
+       r.has_mail, r.attempt, r.version, r.revision, r.event_seq, r.wait_count, r.run_at, r.due_at,
+       r.timeout_at, r.started_at, r.paused_at, r.finished_at, r.deleted_at, r.delete_reason, r.parent, r.root,
+       r.key, r.leased_by, r.last_worker, r.waiting_kind, r.waiting_token, r.waiting_until, r.last_signal,
+       r.active_task
+  FROM unnest($1::int[], $2::uuid[]) AS n(tenant, id)
+  JOIN holdfast.run r ON r.tenant_id = n.tenant AND r.id = n.id
+  JOIN holdfast.workflow w ON w.id = r.workflow_id
+   FOR NO KEY UPDATE OF r ;
+
+-- name: lock_parents
+-- Locks the parents of runs that end in this flush, as lock_runs does. One parent may come back several times.
+-- Serves: commits that end a child, cancel.
+-- takes: rows (tenant int, id uuid)
+-- gives: (tenant int, id uuid, workflow text, lane int, priority int, status int, watched int, pause_requested bool,
+--   wake_on_failure bool, has_mail bool, attempt int, version bigint, revision bigint, event_seq bigint, wait_count
+--   int, run_at bigint, due_at bigint, timeout_at bigint, started_at bigint, paused_at bigint, finished_at bigint,
+--   deleted_at bigint, delete_reason text, parent uuid, root uuid, key text, leased_by text, last_worker text,
+--   waiting_kind text, waiting_token text, waiting_until bigint, last_signal text, active_task uuid)
+SELECT r.tenant_id, r.id, w.name, r.lane, r.priority, r.status, r.watched, r.pause_requested, r.wake_on_failure,
+       r.has_mail, r.attempt, r.version, r.revision, r.event_seq, r.wait_count, r.run_at, r.due_at,
+       r.timeout_at, r.started_at, r.paused_at, r.finished_at, r.deleted_at, r.delete_reason, r.parent, r.root,
+       r.key, r.leased_by, r.last_worker, r.waiting_kind, r.waiting_token, r.waiting_until, r.last_signal,
+       r.active_task
+  FROM unnest($1::int[], $2::uuid[]) AS n(tenant, id)
+  JOIN holdfast.run c ON c.tenant_id = n.tenant AND c.id = n.id
+  JOIN holdfast.run r ON r.tenant_id = c.tenant_id AND r.id = c.parent
+  JOIN holdfast.workflow w ON w.id = r.workflow_id
+   FOR NO KEY UPDATE OF r SKIP LOCKED;
+
+-- name: lock_parents_patiently
+-- The slow lane of lock_parents. Serves: what lock_parents did not get three times.
+-- takes: rows (tenant int, id uuid)
+-- gives: (tenant int, id uuid, workflow text, lane int, priority int, status int, watched int, pause_requested bool,
+--   wake_on_failure bool, has_mail bool, attempt int, version bigint, revision bigint, event_seq bigint, wait_count
+--   int, run_at bigint, due_at bigint, timeout_at bigint, started_at bigint, paused_at bigint, finished_at bigint,
+--   deleted_at bigint, delete_reason text, parent uuid, root uuid, key text, leased_by text, last_worker text,
+--   waiting_kind text, waiting_token text, waiting_until bigint, last_signal text, active_task uuid)
+SELECT r.tenant_id, r.id, w.name, r.lane, r.priority, r.status, r.watched, r.pause_requested, r.wake_on_failure,
+       r.has_mail, r.attempt, r.version, r.revision, r.event_seq, r.wait_count, r.run_at, r.due_at,
+       r.timeout_at, r.started_at, r.paused_at, r.finished_at, r.deleted_at, r.delete_reason, r.parent, r.root,
+       r.key, r.leased_by, r.last_worker, r.waiting_kind, r.waiting_token, r.waiting_until, r.last_signal,
+       r.active_task
+  FROM unnest($1::int[], $2::uuid[]) AS n(tenant, id)
+  JOIN holdfast.run c ON c.tenant_id = n.tenant AND c.id = n.id
+  JOIN holdfast.run r ON r.tenant_id = c.tenant_id AND r.id = c.parent
+  JOIN holdfast.workflow w ON w.id = r.workflow_id
+   FOR NO KEY UPDATE OF r ;
+
+-- name: peek_parents
+-- Unfinished parents of runs that end, without a lock: one that lock_parents did not give is held by somebody else.
+-- Serves: commits that end a child, cancel.
+-- takes: rows (tenant int, id uuid)
+-- gives: (id uuid, parent uuid)
+SELECT c.id, r.id
+  FROM unnest($1::int[], $2::uuid[]) AS n(tenant, id)
+  JOIN holdfast.run c ON c.tenant_id = n.tenant AND c.id = n.id
+  JOIN holdfast.run r ON r.tenant_id = c.tenant_id AND r.id = c.parent AND r.status <= 3;
+
+-- name: peek_runs
+-- Where runs stand, without a lock: tells a refused holder why. Serves: commits, steps and heartbeats that were
+-- refused.
+-- takes: rows (tenant int, id uuid)
+-- gives: (id uuid, status int, version bigint)
+SELECT r.id, r.status, r.version FROM unnest($1::int[], $2::uuid[]) AS n(tenant, id)
+  JOIN holdfast.run r ON r.tenant_id = n.tenant AND r.id = n.id;
+
+-- name: find_committed
+-- Commits that the journal holds from this holder, by the version they made: an answer that was lost. Served by the
+-- primary key of event. Serves: commits and steps sent again.
+-- takes: rows (tenant int, run uuid, version bigint, worker text, name text, kind int, step text)
+-- gives: (run uuid)
+SELECT e.run_id FROM unnest($1::int[], $2::uuid[], $3::bigint[], $4::text[], $5::text[], $6::int[], $7::text[])
+       AS n(tenant, run, version, worker, name, kind, step)
+  JOIN holdfast.event e ON e.run_id = n.run AND e.tenant_id = n.tenant AND e.version = n.version
+   AND e.actor = n.worker AND e.name = n.name AND e.kind = n.kind AND e.step IS NOT DISTINCT FROM n.step;
+
+-- name: mailbox_summary
+-- What a mailbox holds for a run that is about to wait: child ends, whether one failed, whether anything visible is
+-- new since the holder looked, and when the next becomes visible. Served by signal_mailbox. Serves: commits to
+-- waiting, resume.
+-- takes: rows (run uuid, seen_position bigint, seen_at bigint)
+-- gives: (run uuid, child_ends int, failed_child bool, unseen bool, next_visible bigint)
+SELECT n.run, m.child_ends, m.failed_child, m.unseen, m.next_visible
+  FROM unnest($1::uuid[], $2::bigint[], $3::bigint[]) AS n(run, seen_position, seen_at)
+ CROSS JOIN LATERAL (
+    SELECT count(*) FILTER (WHERE s.type = 'child')::int AS child_ends,
+           coalesce(bool_or(s.failed_child), false) AS failed_child,
+           coalesce(bool_or(s.visible_at <= holdfast.now() AND s.type <> 'child'
+                            AND NOT (s.position <= n.seen_position AND s.visible_at <= n.seen_at)), false) AS unseen,
+           min(s.visible_at) FILTER (WHERE s.visible_at > holdfast.now()) AS next_visible
+      FROM holdfast.signal s
+     WHERE s.run_id = n.run AND s.consumed_at IS NULL) m;
+
+-- name: update_runs
+-- Writes the decided rows of locked runs. The bits of mask say which of the large columns change: 1 state, 2 result
+-- and errors, 4 current_step. Served by the primary key of run. Serves: every change that goes the long way.
+-- takes: rows (tenant int, id uuid, mask int, status int, watched int, pause_requested bool, wake_on_failure bool,
+--   has_mail bool, has_steps bool, attempt int, version bigint, revision bigint, event_seq bigint, wait_count int,
+--   run_at bigint, due_at bigint, timeout_at bigint, started_at bigint, paused_at bigint, finished_at bigint,
+--   deleted_at bigint, delete_reason text, leased_by text, last_worker text, waiting_kind text, waiting_token text,
+--   waiting_until bigint, last_signal text, active_task uuid, state text, current_step text, result text, error text,
+--   error_code text, last_error text)
+-- gives: nothing
+UPDATE holdfast.run r
+   SET status = u.status, watched = u.watched, pause_requested = u.pause_requested, wake_on_failure =
+       u.wake_on_failure, has_mail = u.has_mail, attempt = u.attempt, version = u.version, revision =
+       u.revision, event_seq = u.event_seq, wait_count = u.wait_count, run_at = u.run_at, due_at = u.due_at,
+       timeout_at = u.timeout_at, started_at = u.started_at, paused_at = u.paused_at, finished_at =
+       u.finished_at, deleted_at = u.deleted_at, delete_reason = u.delete_reason, leased_by = u.leased_by,
+       last_worker = u.last_worker, waiting_kind = u.waiting_kind, waiting_token = u.waiting_token,
+       waiting_until = u.waiting_until, last_signal = u.last_signal, active_task = u.active_task,
+       has_steps = r.has_steps OR u.has_steps,
+       state = CASE WHEN u.mask & 1 <> 0 THEN u.state ELSE r.state END,
+       current_step = CASE WHEN u.mask & 4 <> 0 THEN u.current_step ELSE r.current_step END,
+       result = CASE WHEN u.mask & 2 <> 0 THEN u.result ELSE r.result END,
+       error = CASE WHEN u.mask & 2 <> 0 THEN u.error ELSE r.error END,
+       error_code = CASE WHEN u.mask & 2 <> 0 THEN u.error_code ELSE r.error_code END,
+       last_error = CASE WHEN u.mask & 2 <> 0 THEN u.last_error ELSE r.last_error END,
+       updated_at = holdfast.now()
+  FROM unnest($1::int[], $2::uuid[], $3::int[], $4::int[], $5::int[], $6::bool[], $7::bool[], $8::bool[], $9::bool[],
+              $10::int[], $11::bigint[], $12::bigint[], $13::bigint[], $14::int[], $15::bigint[], $16::bigint[],
+              $17::bigint[], $18::bigint[], $19::bigint[], $20::bigint[], $21::bigint[], $22::text[],
+              $23::text[], $24::text[], $25::text[], $26::text[], $27::bigint[], $28::text[], $29::uuid[],
+              $30::text[], $31::text[], $32::text[], $33::text[], $34::text[], $35::text[])
+       AS u(tenant, id, mask, status, watched, pause_requested, wake_on_failure, has_mail, has_steps, attempt, version,
+            revision, event_seq, wait_count, run_at, due_at, timeout_at, started_at, paused_at, finished_at,
+            deleted_at, delete_reason, leased_by, last_worker, waiting_kind, waiting_token, waiting_until,
+            last_signal, active_task, state, current_step, result, error, error_code, last_error)
+ WHERE r.tenant_id = u.tenant AND r.id = u.id;
+
+-- name: insert_events
+-- Journal lines of locked runs. Serves: every change that goes the long way.
+-- takes: rows (tenant int, run uuid, seq bigint, version bigint, kind int, name text, actor text, step text, data
+--   text)
+-- gives: nothing
+INSERT INTO holdfast.event (tenant_id, run_id, seq, version, at, kind, name, actor, step, data)
+SELECT n.tenant, n.run, n.seq, n.version, holdfast.now(), n.kind, n.name, n.actor, n.step, n.data
+  FROM unnest($1::int[], $2::uuid[], $3::bigint[], $4::bigint[], $5::int[], $6::text[], $7::text[], $8::text[],
+              $9::text[]) AS n(tenant, run, seq, version, kind, name, actor, step, data);
+
+-- name: insert_first_events
+-- Journal lines of a run that is being created with its first transition; left out if the run was refused. Serves:
+-- trigger with an initial transition.
+-- takes: rows (tenant int, run uuid, seq bigint, kind int, name text, actor text, step text, data text)
+-- gives: nothing
+INSERT INTO holdfast.event (tenant_id, run_id, seq, version, at, kind, name, actor, step, data)
+SELECT n.tenant, n.run, n.seq, 1, holdfast.now(), n.kind, n.name, n.actor, n.step, n.data
+  FROM unnest($1::int[], $2::uuid[], $3::bigint[], $4::int[], $5::text[], $6::text[], $7::text[], $8::text[])
+       AS n(tenant, run, seq, kind, name, actor, step, data)
+  JOIN holdfast.run r ON r.tenant_id = n.tenant AND r.id = n.run
+ON CONFLICT (run_id, seq) DO NOTHING;
+
+-- name: save_steps
+-- Records finished steps, fenced by the claim's version. One that is not given back was refused. Served by the
+-- primary key of run. Serves: steps.
+-- takes: rows (tenant int, id uuid, version bigint, worker text, step text, name text, data text)
+-- gives: (id uuid, watched int)
+WITH t AS MATERIALIZED (SELECT holdfast.now() AS now),
+ok AS (
+    UPDATE holdfast.run r
+       SET event_seq = r.event_seq + 1, has_steps = true, current_step = s.step, updated_at = t.now
+      FROM t, unnest($1::int[], $2::uuid[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[])
+           AS s(tenant, id, version, worker, step, name, data)
+     WHERE r.tenant_id = s.tenant AND r.id = s.id AND r.version = s.version AND r.status = 1
+    RETURNING r.id, r.tenant_id, r.event_seq, r.version, r.watched, r.updated_at, s.worker, s.step, s.name, s.data
+), journal AS (
+    INSERT INTO holdfast.event (run_id, seq, version, tenant_id, at, kind, name, actor, step, data)
+    SELECT o.id, o.event_seq, o.version, o.tenant_id, o.updated_at, 2, o.name, o.worker, o.step, o.data FROM ok o
+)
+SELECT o.id, o.watched::int FROM ok o;
+
+-- name: extend_leases
+-- Prolongs the leases this worker still holds, never past a run's deadline; those not given back are lost or
+-- cancelled. Served by the primary key of run. Serves: worker heartbeat.
+-- takes: rows (tenant int, id uuid, version bigint, lease bigint)
+-- gives: (id uuid)
+UPDATE holdfast.run r
+   SET run_at = least(holdfast.now() + h.lease, r.timeout_at)
+  FROM unnest($1::int[], $2::uuid[], $3::bigint[], $4::bigint[]) AS h(tenant, id, version, lease)
+ WHERE r.tenant_id = h.tenant AND r.id = h.id AND r.version = h.version AND r.status = 1
+RETURNING r.id;
+
+-- name: unfinished_children
+-- Whether a run has children that must be cancelled with it. Served by run_parent. Serves: cancel.
+-- takes: rows (tenant int, run uuid)
+-- gives: (run uuid)
+SELECT n.run FROM unnest($1::int[], $2::uuid[]) AS n(tenant, run)
+ WHERE EXISTS (SELECT 1 FROM holdfast.run c WHERE c.tenant_id = n.tenant AND c.parent = n.run AND c.parent IS NOT NULL AND c.status <= 3);
+
+-- name: watch_run
+-- Marks an unfinished run so that its end (1) or every event (2) is told. Served by the primary key of run. Serves:
+-- wait, follow.
+-- takes: one (tenant int, id uuid, level int)
+-- gives: (status int)
+UPDATE holdfast.run r SET watched = greatest(r.watched, $3)::smallint
+ WHERE r.tenant_id = $1 AND r.id = $2 AND r.status <= 3 AND r.watched < $3
+RETURNING r.status::int;

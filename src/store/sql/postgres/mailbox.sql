@@ -1,0 +1,96 @@
+-- name: find_signals
+-- Signals that have arrived before, by id, consumed or not. Under the run's lock. Serves: signal.
+-- takes: rows (run uuid, id text)
+-- gives: (run uuid, id text)
+SELECT s.run_id, s.id FROM unnest($1::uuid[], $2::text[]) AS n(run, id)
+  JOIN holdfast.signal s ON s.run_id = n.run AND s.id = n.id;
+
+-- name: insert_signals
+-- Puts mail into mailboxes of locked runs. Serves: signal, child ends.
+-- takes: rows (tenant int, run uuid, id text, type text, name text, payload text, token text, sender text,
+--   expected_revision int, failed_child bool, delay bigint)
+-- gives: nothing
+INSERT INTO holdfast.signal (tenant_id, run_id, id, type, name, payload, token, sender, expected_revision, failed_child,
+                             occurred_at, visible_at)
+SELECT n.tenant, n.run, n.id, n.type, n.name, n.payload, n.token, n.sender, n.expected_revision, n.failed_child,
+       holdfast.now(), holdfast.now() + n.delay
+  FROM unnest($1::int[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::int[],
+              $10::bool[], $11::bigint[])
+       AS n(tenant, run, id, type, name, payload, token, sender, expected_revision, failed_child, delay)
+ON CONFLICT (run_id, id) DO NOTHING;
+
+-- name: put_timers
+-- Sets timers by key, replacing the one that is there. Times are absolute. The signal's id is new each time, so that
+-- the old one is stale. Serves: commit, trigger with an initial transition.
+-- takes: rows (tenant int, run uuid, id text, key text, payload text, token text, visible_at bigint)
+-- gives: nothing
+INSERT INTO holdfast.signal (tenant_id, run_id, id, type, name, payload, token, timer_key, occurred_at, visible_at)
+SELECT n.tenant, n.run, n.id, 'timer', n.key, n.payload, n.token, n.key, holdfast.now(), n.visible_at
+  FROM unnest($1::int[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[])
+       AS n(tenant, run, id, key, payload, token, visible_at)
+  JOIN holdfast.run r ON r.tenant_id = n.tenant AND r.id = n.run
+ON CONFLICT (run_id, timer_key) WHERE timer_key IS NOT NULL AND consumed_at IS NULL
+DO UPDATE SET id = EXCLUDED.id, payload = EXCLUDED.payload, token = EXCLUDED.token, attempts = 0,
+              position = nextval('holdfast.signal_position'), occurred_at = EXCLUDED.occurred_at,
+              visible_at = EXCLUDED.visible_at;
+
+-- name: cancel_timers
+-- Takes timers back by key. Serves: commit.
+-- takes: rows (tenant int, run uuid, key text)
+-- gives: nothing
+DELETE FROM holdfast.signal s USING unnest($1::int[], $2::uuid[], $3::text[]) AS n(tenant, run, key)
+ WHERE s.run_id = n.run AND s.tenant_id = n.tenant AND s.timer_key = n.key AND s.timer_key IS NOT NULL AND s.consumed_at IS NULL;
+
+-- name: consume_signals
+-- Marks mail as done with. The row stays, so that the same id sent again is dropped. Serves: commit.
+-- takes: rows (tenant int, run uuid, id text)
+-- gives: nothing
+UPDATE holdfast.signal s SET consumed_at = holdfast.now()
+  FROM unnest($1::int[], $2::uuid[], $3::text[]) AS n(tenant, run, id)
+ WHERE s.run_id = n.run AND s.id = n.id AND s.tenant_id = n.tenant AND s.consumed_at IS NULL;
+
+-- name: blame_signals
+-- Counts a failed turn on mail; the last time it is taken out of the mailbox and kept as a dead letter. Serves:
+-- commits of failed turns.
+-- takes: rows (tenant int, run uuid, id text, worker text, letter uuid, most int)
+-- gives: nothing
+WITH blamed AS (
+    UPDATE holdfast.signal s
+       SET attempts = s.attempts + 1,
+           consumed_at = CASE WHEN s.attempts + 1 >= n.most THEN holdfast.now() END
+      FROM unnest($1::int[], $2::uuid[], $3::text[], $4::text[], $5::uuid[], $6::int[])
+           AS n(tenant, run, id, worker, letter, most)
+     WHERE s.run_id = n.run AND s.id = n.id AND s.tenant_id = n.tenant AND s.consumed_at IS NULL
+    RETURNING s.tenant_id, s.run_id, s.id, s.type, s.name, s.payload, s.token, s.sender, s.occurred_at, s.attempts,
+              s.consumed_at, n.worker, n.letter
+)
+INSERT INTO holdfast.dead_letter (tenant_id, id, run_id, reason, envelope, node, created_at)
+SELECT b.tenant_id, b.letter, b.run_id, 'poison: the run failed on this signal ' || b.attempts || ' times',
+       json_build_object('id', b.id, 'type', b.type, 'name', b.name, 'payload', b.payload, 'token', b.token,
+                         'sender', b.sender, 'occurred_at', b.occurred_at)::text, b.worker, b.consumed_at
+  FROM blamed b WHERE b.consumed_at IS NOT NULL;
+
+-- name: insert_outbox
+-- Events that leave the system, in the order of the run's journal. Serves: commit, trigger with an initial
+-- transition.
+-- takes: rows (id uuid, tenant int, run uuid, seq bigint, type text, payload text)
+-- gives: nothing
+INSERT INTO holdfast.outbox (id, tenant_id, run_id, seq, type, payload, created_at)
+SELECT n.id, n.tenant, n.run, n.seq, n.type, n.payload, holdfast.now()
+  FROM unnest($1::uuid[], $2::int[], $3::uuid[], $4::bigint[], $5::text[], $6::text[])
+       AS n(id, tenant, run, seq, type, payload)
+  JOIN holdfast.run r ON r.tenant_id = n.tenant AND r.id = n.run
+ON CONFLICT (id) DO NOTHING;
+
+-- name: insert_tasks
+-- Questions to people. Serves: commit, trigger with an initial transition.
+-- takes: rows (tenant int, id uuid, run uuid, name text, assignee text, roles text, payload text, form text, token
+--   text, due_at bigint)
+-- gives: nothing
+INSERT INTO holdfast.task (tenant_id, id, run_id, name, assignee, roles, payload, form, token, due_at, created_at, updated_at)
+SELECT n.tenant, n.id, n.run, n.name, n.assignee, n.roles, n.payload, n.form, n.token, n.due_at, holdfast.now(),
+       holdfast.now()
+  FROM unnest($1::int[], $2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
+              $10::bigint[]) AS n(tenant, id, run, name, assignee, roles, payload, form, token, due_at)
+  JOIN holdfast.run r ON r.tenant_id = n.tenant AND r.id = n.run
+ON CONFLICT DO NOTHING;

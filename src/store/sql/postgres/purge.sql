@@ -1,0 +1,33 @@
+-- name: find_purgeable
+-- The next page of runs, oldest first, that ended (or were deleted) before a time. Served by the primary key. Serves:
+-- purge.
+-- takes: one (tenant int, after uuid, most int, workflow text, before bigint)
+-- gives: (id uuid)
+SELECT r.id FROM holdfast.run r JOIN holdfast.workflow w ON w.id = r.workflow_id
+ WHERE r.tenant_id = $1 AND ($2::uuid IS NULL OR r.id > $2) AND ($4::text IS NULL OR w.name = $4)
+   AND ((r.status >= 4 AND r.finished_at < $5)
+        OR (r.deleted_at < $5 AND (r.status <> 1 OR r.run_at < holdfast.now())))
+ ORDER BY r.id LIMIT $3;
+
+-- name: purge_runs
+-- Removes runs that are still finished or deleted. First of the purge, since events may go only after their run.
+-- Serves: purge.
+-- takes: rows (tenant int, id uuid)
+-- gives: (id uuid)
+DELETE FROM holdfast.run r USING unnest($1::int[], $2::uuid[]) AS n(tenant, id)
+ WHERE r.tenant_id = n.tenant AND r.id = n.id AND (r.status >= 4 OR r.deleted_at IS NOT NULL)
+RETURNING r.id;
+
+-- name: purge_belongings
+-- Removes what belonged to runs that are gone. Serves: purge, after purge_runs.
+-- takes: rows (tenant int, id uuid)
+-- gives: nothing
+WITH gone AS MATERIALIZED (
+    SELECT n.tenant, n.id FROM unnest($1::int[], $2::uuid[]) AS n(tenant, id)
+     WHERE NOT EXISTS (SELECT 1 FROM holdfast.run r WHERE r.tenant_id = n.tenant AND r.id = n.id)
+), e AS (DELETE FROM holdfast.event x USING gone g WHERE x.run_id = g.id),
+   s AS (DELETE FROM holdfast.signal x USING gone g WHERE x.run_id = g.id),
+   k AS (DELETE FROM holdfast.task x USING gone g WHERE x.run_id = g.id),
+   o AS (DELETE FROM holdfast.outbox x USING gone g WHERE x.run_id = g.id AND x.published_at IS NOT NULL),
+   d AS (DELETE FROM holdfast.dead_letter x USING gone g WHERE x.run_id = g.id)
+DELETE FROM holdfast.run_tag x USING gone g WHERE x.run_id = g.id AND x.tenant_id = g.tenant;

@@ -1,0 +1,107 @@
+-- name: get_run
+-- One run by id, deleted or not. Served by the primary key. Serves: get, wait.
+-- takes: one (tenant int, id uuid)
+-- gives: (id uuid, tenant text, workflow text, key text, status int, priority int, attempt int, max_attempts int,
+--   version bigint, revision bigint, run_at bigint, leased_by text, pause_requested bool, input text, state text,
+--   result text, error text, error_code text, last_error text, current_step text, waiting_kind text, waiting_token
+--   text, waiting_until bigint, wait_count int, last_worker text, subject text, reference text, tags text, partition
+--   text, trace text, actor text, parent uuid, root uuid, timeout_at bigint, created_at bigint, started_at bigint,
+--   updated_at bigint, paused_at bigint, finished_at bigint, deleted_at bigint, delete_reason text)
+SELECT r.id, t.name, w.name, r.key, r.status, r.priority, r.attempt, coalesce(r.max_attempts, w.max_attempts),
+       r.version, r.revision, r.run_at, r.leased_by, r.pause_requested, r.input, r.state, r.result, r.error,
+       r.error_code, r.last_error, r.current_step, r.waiting_kind, r.waiting_token, r.waiting_until,
+       r.wait_count, r.last_worker, r.subject, r.reference, r.tags, r.partition, r.trace, r.actor, r.parent,
+       r.root, r.timeout_at, r.created_at, r.started_at, r.updated_at, r.paused_at, r.finished_at, r.deleted_at,
+       r.delete_reason
+  FROM holdfast.run r
+  JOIN holdfast.workflow w ON w.id = r.workflow_id
+  JOIN holdfast.tenant t ON t.id = r.tenant_id
+ WHERE r.tenant_id = $1 AND r.id = $2;
+
+-- name: get_run_by_key
+-- One run that is not deleted, by workflow and key. Served by run_key. Serves: get by key.
+-- takes: one (tenant int, workflow text, key text)
+-- gives: (id uuid, tenant text, workflow text, key text, status int, priority int, attempt int, max_attempts int,
+--   version bigint, revision bigint, run_at bigint, leased_by text, pause_requested bool, input text, state text,
+--   result text, error text, error_code text, last_error text, current_step text, waiting_kind text, waiting_token
+--   text, waiting_until bigint, wait_count int, last_worker text, subject text, reference text, tags text, partition
+--   text, trace text, actor text, parent uuid, root uuid, timeout_at bigint, created_at bigint, started_at bigint,
+--   updated_at bigint, paused_at bigint, finished_at bigint, deleted_at bigint, delete_reason text)
+SELECT r.id, t.name, w.name, r.key, r.status, r.priority, r.attempt, coalesce(r.max_attempts, w.max_attempts),
+       r.version, r.revision, r.run_at, r.leased_by, r.pause_requested, r.input, r.state, r.result, r.error,
+       r.error_code, r.last_error, r.current_step, r.waiting_kind, r.waiting_token, r.waiting_until,
+       r.wait_count, r.last_worker, r.subject, r.reference, r.tags, r.partition, r.trace, r.actor, r.parent,
+       r.root, r.timeout_at, r.created_at, r.started_at, r.updated_at, r.paused_at, r.finished_at, r.deleted_at,
+       r.delete_reason
+  FROM holdfast.run r
+  JOIN holdfast.workflow w ON w.id = r.workflow_id
+  JOIN holdfast.tenant t ON t.id = r.tenant_id
+ WHERE w.tenant_id = $1 AND w.name = $2 AND r.key = $3 AND r.key IS NOT NULL AND r.deleted_at IS NULL;
+
+-- name: list_runs
+-- Runs of a tenant, newest first, after a cursor. Served by the primary key, read backwards. Serves: list, bulk
+-- operations.
+-- takes: one (tenant int, before uuid, most int, statuses int, workflow text, prefix text, prefix_end text, key text,
+--   subject text, reference text, tag text, current_step text, parent uuid, created_after bigint, created_before
+--   bigint, overdue bool, deleted bool)
+-- gives: (id uuid, tenant text, workflow text, key text, status int, priority int, attempt int, max_attempts int,
+--   version bigint, revision bigint, run_at bigint, leased_by text, pause_requested bool, input text, state text,
+--   result text, error text, error_code text, last_error text, current_step text, waiting_kind text, waiting_token
+--   text, waiting_until bigint, wait_count int, last_worker text, subject text, reference text, tags text, partition
+--   text, trace text, actor text, parent uuid, root uuid, timeout_at bigint, created_at bigint, started_at bigint,
+--   updated_at bigint, paused_at bigint, finished_at bigint, deleted_at bigint, delete_reason text)
+SELECT r.id, t.name, w.name, r.key, r.status, r.priority, r.attempt, coalesce(r.max_attempts, w.max_attempts),
+       r.version, r.revision, r.run_at, r.leased_by, r.pause_requested, r.input, r.state, r.result, r.error,
+       r.error_code, r.last_error, r.current_step, r.waiting_kind, r.waiting_token, r.waiting_until,
+       r.wait_count, r.last_worker, r.subject, r.reference, r.tags, r.partition, r.trace, r.actor, r.parent,
+       r.root, r.timeout_at, r.created_at, r.started_at, r.updated_at, r.paused_at, r.finished_at, r.deleted_at,
+       r.delete_reason
+  FROM holdfast.run r
+  JOIN holdfast.workflow w ON w.id = r.workflow_id
+  JOIN holdfast.tenant t ON t.id = r.tenant_id
+ WHERE r.tenant_id = $1 AND ($2::uuid IS NULL OR r.id < $2)
+   AND ($4 = 0 OR (1 << r.status) & $4 <> 0)
+   AND ($5::text IS NULL OR w.name = $5) AND ($6::text IS NULL OR (w.name >= $6 AND w.name < $7))
+   AND ($8::text IS NULL OR r.key = $8) AND ($9::text IS NULL OR r.subject = $9)
+   AND ($10::text IS NULL OR r.reference = $10)
+   AND ($11::text IS NULL OR EXISTS (SELECT 1 FROM holdfast.run_tag g
+                                      WHERE g.tenant_id = $1 AND g.tag = $11 AND g.run_id = r.id))
+   AND ($12::text IS NULL OR r.current_step = $12) AND ($13::uuid IS NULL OR r.parent = $13)
+   AND ($14::bigint IS NULL OR r.created_at >= $14) AND ($15::bigint IS NULL OR r.created_at < $15)
+   AND (NOT $16 OR (r.status <= 3 AND (r.timeout_at <= holdfast.now()
+                                       OR (r.status IN (0, 2) AND r.run_at <= holdfast.now()))))
+   AND (r.deleted_at IS NOT NULL) = $17
+ ORDER BY r.id DESC LIMIT $3;
+
+-- name: count_runs
+-- How many runs match, for a bulk operation's dry run and progress bar. The cursor and most are ignored. Serves:
+-- bulk.
+-- takes: one (tenant int, before uuid, most int, statuses int, workflow text, prefix text, prefix_end text, key text,
+--   subject text, reference text, tag text, current_step text, parent uuid, created_after bigint, created_before
+--   bigint, overdue bool, deleted bool)
+-- gives: (count bigint)
+SELECT count(*)
+  FROM holdfast.run r
+  JOIN holdfast.workflow w ON w.id = r.workflow_id
+  JOIN holdfast.tenant t ON t.id = r.tenant_id
+ WHERE r.tenant_id = $1 AND ($2::uuid IS NULL OR true)
+   AND ($4 = 0 OR (1 << r.status) & $4 <> 0)
+   AND ($5::text IS NULL OR w.name = $5) AND ($6::text IS NULL OR (w.name >= $6 AND w.name < $7))
+   AND ($8::text IS NULL OR r.key = $8) AND ($9::text IS NULL OR r.subject = $9)
+   AND ($10::text IS NULL OR r.reference = $10)
+   AND ($11::text IS NULL OR EXISTS (SELECT 1 FROM holdfast.run_tag g
+                                      WHERE g.tenant_id = $1 AND g.tag = $11 AND g.run_id = r.id))
+   AND ($12::text IS NULL OR r.current_step = $12) AND ($13::uuid IS NULL OR r.parent = $13)
+   AND ($14::bigint IS NULL OR r.created_at >= $14) AND ($15::bigint IS NULL OR r.created_at < $15)
+   AND (NOT $16 OR (r.status <= 3 AND (r.timeout_at <= holdfast.now()
+                                       OR (r.status IN (0, 2) AND r.run_at <= holdfast.now()))))
+   AND (r.deleted_at IS NOT NULL) = $17
+   AND ($3 IS NULL OR true);
+
+-- name: list_events
+-- A run's journal after a sequence number. Served by the primary key of event. Serves: events, follow.
+-- takes: one (tenant int, run uuid, after bigint, most int)
+-- gives: (run uuid, seq bigint, position bigint, version bigint, kind int, name text, actor text, step text, data
+--   text, at bigint)
+SELECT e.run_id, e.seq, e.position, e.version, e.kind, e.name, e.actor, e.step, e.data, e.at
+  FROM holdfast.event e WHERE e.run_id = $2 AND e.tenant_id = $1 AND e.seq > $3 ORDER BY e.seq LIMIT $4;

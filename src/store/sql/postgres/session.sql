@@ -1,0 +1,23 @@
+-- name: apply_settings
+-- Settings of the engine's sessions, or (local) of the transaction at hand: plans must not fall to scans of whole tables on
+-- the statistics of an empty one, and nothing that others put into a search path is ever found. Serves: every connection.
+-- only: postgres
+-- takes: one (local bool)
+-- gives: nothing
+SELECT pg_catalog.set_config(s.name, s.value, $1)
+  FROM (VALUES ('jit', 'off'),
+               ('plan_cache_mode', 'force_generic_plan'),
+               ('enable_seqscan', 'off'),
+               ('enable_hashjoin', 'off'),
+               ('enable_mergejoin', 'off'),
+               ('enable_bitmapscan', 'off'),
+               ('standard_conforming_strings', 'on'),
+               ('idle_in_transaction_session_timeout', '60s'),
+               ('search_path', 'pg_catalog, pg_temp')) AS s (name, value);
+
+-- name: try_migrate_lock
+-- One migration at a time; the lock ends with the transaction. The number spells "holdfast". Serves: migrations.
+-- only: postgres
+-- takes: nothing
+-- gives: (locked bool)
+SELECT pg_catalog.pg_try_advisory_xact_lock(7525352680829580148) AS locked;

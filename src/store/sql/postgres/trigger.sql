@@ -1,0 +1,62 @@
+-- name: insert_runs
+-- New runs with their first journal line. One that is not given back was refused: explain_refused tells why.
+-- Conflicts with the key or the id do nothing, so sending a batch again does no harm. Served by the unique indexes of
+-- workflow and run. Serves: trigger, children, starts.
+-- takes: rows (tenant int, id uuid, workflow text, key text, status int, priority int, run_at bigint, delay bigint,
+--   timeout_at bigint, timeout bigint, max_attempts int, input text, state text, subject text, reference text,
+--   tags text, partition text, trace text, actor text, parent uuid, root uuid, waiting_kind text, waiting_token text,
+--   waiting_until bigint, wait_count int, has_mail bool, events int, no_wake bool)
+-- gives: (id uuid, lane int, run_at bigint, now bigint)
+WITH t AS MATERIALIZED (SELECT holdfast.now() AS now),
+made AS (
+    INSERT INTO holdfast.run (tenant_id, id, workflow_id, lane, key, status, priority, run_at, timeout_at,
+        max_attempts, input, state, subject, reference, tags, partition, trace, actor, parent, root, waiting_kind,
+        waiting_token, waiting_until, wait_count, has_mail, event_seq, created_at, updated_at, definition_hash)
+    SELECT n.tenant, n.id, w.id, w.lane, n.key, n.status, n.priority,
+           CASE WHEN n.no_wake THEN least(n.run_at, d.timeout_at)
+                ELSE least(coalesce(n.run_at, t.now + n.delay), d.timeout_at) END,
+           d.timeout_at, n.max_attempts, n.input, n.state, n.subject, n.reference, n.tags, n.partition, n.trace, n.actor,
+           n.parent, n.root, n.waiting_kind, n.waiting_token, n.waiting_until, n.wait_count, n.has_mail, 1 + n.events,
+           t.now, t.now, w.definition_hash
+      FROM t, unnest($1::int[], $2::uuid[], $3::text[], $4::text[], $5::int[], $6::int[], $7::bigint[], $8::bigint[],
+                  $9::bigint[], $10::bigint[], $11::int[], $12::text[], $13::text[], $14::text[], $15::text[],
+                  $16::text[], $17::text[], $18::text[], $19::text[], $20::uuid[], $21::uuid[], $22::text[],
+                  $23::text[], $24::bigint[], $25::int[], $26::bool[], $27::int[], $28::bool[])
+           AS n(tenant, id, workflow, key, status, priority, run_at, delay, timeout_at, timeout, max_attempts, input,
+                state, subject, reference, tags, partition, trace, actor, parent, root, waiting_kind, waiting_token,
+                waiting_until, wait_count, has_mail, events, no_wake)
+      JOIN holdfast.workflow w ON w.tenant_id = n.tenant AND w.name = n.workflow
+     CROSS JOIN LATERAL (SELECT coalesce(n.timeout_at, t.now + n.timeout, t.now + w.timeout) AS timeout_at) d
+    ON CONFLICT DO NOTHING
+    RETURNING tenant_id, id, lane, run_at, actor, created_at
+), journal AS (
+    INSERT INTO holdfast.event (run_id, seq, version, tenant_id, at, kind, name, actor)
+    SELECT m.id, 1, 1, m.tenant_id, m.created_at, 0, 'created', m.actor FROM made m
+)
+SELECT m.id, m.lane, m.run_at, m.created_at FROM made m;
+
+-- name: insert_tags
+-- The tags of new runs, for the filter. Those whose run was refused are left out. Serves: trigger.
+-- takes: rows (tenant int, tag text, run uuid)
+-- gives: nothing
+INSERT INTO holdfast.run_tag (tenant_id, tag, run_id)
+SELECT n.tenant, n.tag, n.run FROM unnest($1::int[], $2::text[], $3::uuid[]) AS n(tenant, tag, run)
+  JOIN holdfast.run r ON r.tenant_id = n.tenant AND r.id = n.run
+ON CONFLICT DO NOTHING;
+
+-- name: explain_refused
+-- Why runs were not inserted: no such workflow, the key is taken, or the id is there already (sent again).
+-- Serves: trigger, after insert_runs.
+-- takes: rows (tenant int, id uuid, workflow text, key text)
+-- gives: (id uuid, workflow_id int, same_id bool, existing uuid, existing_input text)
+SELECT n.id, w.id, s.id IS NOT NULL, k.id, k.input
+  FROM unnest($1::int[], $2::uuid[], $3::text[], $4::text[]) AS n(tenant, id, workflow, key)
+  LEFT JOIN holdfast.workflow w ON w.tenant_id = n.tenant AND w.name = n.workflow
+  LEFT JOIN holdfast.run s ON s.tenant_id = n.tenant AND s.id = n.id
+  LEFT JOIN holdfast.run k ON k.workflow_id = w.id AND k.key = n.key AND k.key IS NOT NULL AND k.deleted_at IS NULL;
+
+-- name: live_patterns
+-- What live workers serve, to tell a trigger that nobody could run it. The worker table is small. Serves: trigger.
+-- takes: nothing
+-- gives: (tenants text, serves text)
+SELECT DISTINCT w.tenants, w.serves FROM holdfast.worker w WHERE w.expires_at > holdfast.now() AND NOT w.draining;

@@ -1,0 +1,54 @@
+-- name: put_worker
+-- Registers a worker, or renews what it says of itself. It is dead when ttl has passed without a beat. Serves: worker
+-- start.
+-- takes: one (name text, tenants text, serves text, host text, pid int, program text, threads int, ttl bigint)
+-- gives: nothing
+INSERT INTO holdfast.worker (name, tenants, serves, host, pid, program, threads, started_at, seen_at, expires_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, holdfast.now(), holdfast.now(), holdfast.now() + $8)
+ON CONFLICT (name) DO UPDATE SET tenants = EXCLUDED.tenants, serves = EXCLUDED.serves, host = EXCLUDED.host,
+    pid = EXCLUDED.pid, program = EXCLUDED.program, threads = EXCLUDED.threads, draining = false, idle = false,
+    started_at = EXCLUDED.started_at, seen_at = EXCLUDED.seen_at, expires_at = EXCLUDED.expires_at;
+
+-- name: beat_worker
+-- A worker's sign of life. Nothing given back: it was forgotten and must register again. Serves: worker heartbeat,
+-- going to sleep, waking up.
+-- takes: one (name text, running int, idle bool, draining bool, ttl bigint)
+-- gives: (name text)
+UPDATE holdfast.worker w SET running = $2, idle = $3, draining = $4, seen_at = holdfast.now(), expires_at = holdfast.now() + $5
+ WHERE w.name = $1 RETURNING w.name;
+
+-- name: remove_worker
+-- A worker that stopped in an orderly way. Serves: worker stop.
+-- takes: one (name text)
+-- gives: nothing
+DELETE FROM holdfast.worker w WHERE w.name = $1;
+
+-- name: forget_workers
+-- Workers that have been dead for a time. Serves: purge.
+-- takes: one (dead_before bigint)
+-- gives: nothing
+DELETE FROM holdfast.worker w WHERE w.expires_at < $1;
+
+-- name: list_workers
+-- All workers, the live ones first. Serves: workers.
+-- takes: nothing
+-- gives: (name text, tenants text, serves text, host text, pid int, program text, threads int, running int, idle
+--   bool, draining bool, started_at bigint, seen_at bigint, live bool)
+SELECT w.name, w.tenants, w.serves, w.host, w.pid, w.program, w.threads, w.running, w.idle, w.draining, w.started_at,
+       w.seen_at, w.expires_at > holdfast.now()
+  FROM holdfast.worker w ORDER BY w.expires_at > holdfast.now() DESC, w.name LIMIT 10000;
+
+-- name: notify_workers
+-- Wakes sleeping workers, after the data's commit and only if one says that it is idle: NOTIFY serialises commits.
+-- Serves: every flush that made work.
+-- only: postgres
+-- takes: one (channel text, payload text)
+-- gives: nothing
+SELECT pg_notify($1, $2) WHERE EXISTS (SELECT 1 FROM holdfast.worker w WHERE w.idle);
+
+-- name: notify_runs
+-- Tells those who wait for runs. Serves: commits of watched runs.
+-- only: postgres
+-- takes: one (channel text, payload text)
+-- gives: nothing
+SELECT pg_notify($1, $2);

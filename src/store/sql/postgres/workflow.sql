@@ -1,0 +1,63 @@
+-- name: create_workflow
+-- Registers a workflow with its lane, or nothing when it exists. Serves: workflow create, worker registration.
+-- takes: one (tenant int, name text)
+-- gives: (lane int)
+WITH made AS (
+    INSERT INTO holdfast.workflow (tenant_id, name) VALUES ($1, $2)
+    ON CONFLICT (tenant_id, name) DO NOTHING
+    RETURNING id, tenant_id, lane
+)
+INSERT INTO holdfast.lane (id, tenant_id, workflow_id)
+SELECT m.lane, m.tenant_id, m.id FROM made m
+RETURNING id;
+
+-- name: set_workflow
+-- Sets the fields named by the bits of mask (HF_SET_*). Serves: workflow create and set.
+-- takes: one (tenant int, name text, mask int, max_attempts int, retry_base bigint, retry_cap bigint, lease bigint,
+--   timeout bigint, retention bigint, dead_letter text, definition text, paused bool)
+-- gives: (lane int)
+UPDATE holdfast.workflow w
+   SET max_attempts = CASE WHEN $3 & 1 <> 0 THEN $4 ELSE w.max_attempts END,
+       retry_base   = CASE WHEN $3 & 2 <> 0 THEN $5 ELSE w.retry_base END,
+       retry_cap    = CASE WHEN $3 & 4 <> 0 THEN $6 ELSE w.retry_cap END,
+       lease        = CASE WHEN $3 & 8 <> 0 THEN $7 ELSE w.lease END,
+       timeout      = CASE WHEN $3 & 16 <> 0 THEN $8 ELSE w.timeout END,
+       retention    = CASE WHEN $3 & 32 <> 0 THEN $9 ELSE w.retention END,
+       dead_letter  = CASE WHEN $3 & 64 <> 0 THEN $10 ELSE w.dead_letter END,
+       definition   = CASE WHEN $3 & 128 <> 0 THEN $11 ELSE w.definition END,
+       paused       = CASE WHEN $3 & 256 <> 0 THEN $12 ELSE w.paused END,
+       updated_at   = holdfast.now()
+ WHERE w.tenant_id = $1 AND w.name = $2
+RETURNING w.lane;
+
+-- name: list_workflows
+-- Workflows of a tenant by exact name or by prefix, with their depth. Serves: workflow show and list.
+-- takes: one (tenant int, name text, prefix text, prefix_end text)
+-- gives: (name text, paused bool, max_attempts int, retry_base bigint, retry_cap bigint, lease bigint, timeout bigint,
+--   retention bigint, dead_letter text, definition text, created_at bigint, updated_at bigint, due bigint,
+--   delayed bigint, leased bigint, failed bigint)
+SELECT w.name, w.paused, w.max_attempts, w.retry_base, w.retry_cap, w.lease, w.timeout,
+       w.retention, w.dead_letter, w.definition, w.created_at, w.updated_at,
+       d.due, d.delayed, d.leased,
+       (SELECT count(*) FROM holdfast.run r WHERE r.workflow_id = w.id AND r.status = 5 AND r.deleted_at IS NULL)
+  FROM holdfast.workflow w
+ CROSS JOIN LATERAL (
+    SELECT count(*) FILTER (WHERE r.status IN (0, 2) AND r.run_at <= holdfast.now()) AS due,
+           count(*) FILTER (WHERE r.status IN (0, 2) AND r.run_at > holdfast.now()) AS delayed,
+           count(*) FILTER (WHERE r.status = 1) AS leased
+      FROM holdfast.run r
+     WHERE r.lane = w.lane AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL) d
+ WHERE w.tenant_id = $1 AND ($2::text IS NULL OR w.name = $2)
+   AND ($3::text IS NULL OR (w.name >= $3 AND w.name < $4))
+ ORDER BY w.name LIMIT 10000;
+
+-- name: served_lanes
+-- Lanes of the workflows whose name begins with a prefix (or is it), for one tenant, or all that are not disabled
+-- (tenant 0). Served by the unique index on workflow. Serves: a worker learning what it may claim.
+-- takes: rows (tenant int, low text, high text)
+-- gives: (lane int, workflow text, tenant_id int, lease bigint)
+SELECT l.id, w.name, w.tenant_id, w.lease
+  FROM unnest($1::int[], $2::text[], $3::text[]) AS p(tenant, low, high)
+  JOIN holdfast.tenant t ON (p.tenant = 0 OR t.id = p.tenant) AND NOT t.disabled
+  JOIN holdfast.workflow w ON w.tenant_id = t.id AND w.name >= p.low AND w.name < p.high
+  JOIN holdfast.lane l ON l.workflow_id = w.id;

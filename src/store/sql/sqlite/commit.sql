@@ -1,0 +1,202 @@
+-- name: finish_runs
+-- The short way for a holder's commit that ends a run without a parent: checks the fence, writes the end and its
+-- journal line at once. One that is not given back goes the long way through lock_runs. Arrays are sorted by (tenant,
+-- id). Served by the primary key of run. Serves: commit.
+-- takes: rows (tenant int, id uuid, version bigint, status int, name text, worker text, state text, result text,
+--   error text, error_code text, last_error text)
+-- gives: (id uuid, watched int)
+UPDATE run
+   SET status = ?4, version = version + 1, revision = revision + 1, event_seq = event_seq + 1, run_at = NULL,
+       leased_by = NULL, last_worker = ?6, pause_requested = 0, wait_count = 0, waiting_kind = NULL,
+       waiting_token = NULL, waiting_until = NULL, state = coalesce(?7, state), result = ?8, error = ?9,
+       error_code = ?10, last_error = ?11, finished_at = holdfast_now(), updated_at = holdfast_now()
+ WHERE tenant_id = ?1 AND id = ?2 AND version = ?3 AND status = 1 AND parent IS NULL
+RETURNING id, watched;
+INSERT INTO event (run_id, seq, version, tenant_id, at, kind, name, actor)
+SELECT r.id, r.event_seq, r.version, r.tenant_id, holdfast_now(), 0, ?5, ?6
+  FROM run r WHERE changes() = 1 AND r.tenant_id = ?1 AND r.id = ?2;
+
+-- name: lock_runs
+-- Locks the runs that a flush touches and reads what is needed to decide. First of all statements: what follows sees
+-- mailboxes as they are under the lock. One that is not given back is locked by somebody else, or does not exist.
+-- Served by the primary key of run. Serves: commits, signals, operators' changes.
+-- takes: rows (tenant int, id uuid)
+-- gives: (tenant int, id uuid, workflow text, lane int, priority int, status int, watched int, pause_requested bool,
+--   wake_on_failure bool, has_mail bool, attempt int, version bigint, revision bigint, event_seq bigint, wait_count
+--   int, run_at bigint, due_at bigint, timeout_at bigint, started_at bigint, paused_at bigint, finished_at bigint,
+--   deleted_at bigint, delete_reason text, parent uuid, root uuid, key text, leased_by text, last_worker text,
+--   waiting_kind text, waiting_token text, waiting_until bigint, last_signal text, active_task uuid)
+SELECT r.tenant_id, r.id, w.name, r.lane, r.priority, r.status, r.watched, r.pause_requested, r.wake_on_failure,
+       r.has_mail, r.attempt, r.version, r.revision, r.event_seq, r.wait_count, r.run_at, r.due_at,
+       r.timeout_at, r.started_at, r.paused_at, r.finished_at, r.deleted_at, r.delete_reason, r.parent, r.root,
+       r.key, r.leased_by, r.last_worker, r.waiting_kind, r.waiting_token, r.waiting_until, r.last_signal,
+       r.active_task
+  FROM run r JOIN workflow w ON w.id = r.workflow_id
+ WHERE r.tenant_id = ?1 AND r.id = ?2;
+
+-- name: lock_runs_patiently
+-- The slow lane of lock_runs: waits for the locks. Arrays are sorted by (tenant, id), so that two waiters cannot wait
+-- for each other. Serves: what lock_runs did not get three times.
+-- takes: rows (tenant int, id uuid)
+-- gives: (tenant int, id uuid, workflow text, lane int, priority int, status int, watched int, pause_requested bool,
+--   wake_on_failure bool, has_mail bool, attempt int, version bigint, revision bigint, event_seq bigint, wait_count
+--   int, run_at bigint, due_at bigint, timeout_at bigint, started_at bigint, paused_at bigint, finished_at bigint,
+--   deleted_at bigint, delete_reason text, parent uuid, root uuid, key text, leased_by text, last_worker text,
+--   waiting_kind text, waiting_token text, waiting_until bigint, last_signal text, active_task uuid)
+SELECT r.tenant_id, r.id, w.name, r.lane, r.priority, r.status, r.watched, r.pause_requested, r.wake_on_failure,
+       r.has_mail, r.attempt, r.version, r.revision, r.event_seq, r.wait_count, r.run_at, r.due_at,
+       r.timeout_at, r.started_at, r.paused_at, r.finished_at, r.deleted_at, r.delete_reason, r.parent, r.root,
+       r.key, r.leased_by, r.last_worker, r.waiting_kind, r.waiting_token, r.waiting_until, r.last_signal,
+       r.active_task
+  FROM run r JOIN workflow w ON w.id = r.workflow_id
+ WHERE r.tenant_id = ?1 AND r.id = ?2;
+
+-- name: lock_parents
+-- Locks the parents of runs that end in this flush, as lock_runs does. One parent may come back several times.
+-- Serves: commits that end a child, cancel.
+-- takes: rows (tenant int, id uuid)
+-- gives: (tenant int, id uuid, workflow text, lane int, priority int, status int, watched int, pause_requested bool,
+--   wake_on_failure bool, has_mail bool, attempt int, version bigint, revision bigint, event_seq bigint, wait_count
+--   int, run_at bigint, due_at bigint, timeout_at bigint, started_at bigint, paused_at bigint, finished_at bigint,
+--   deleted_at bigint, delete_reason text, parent uuid, root uuid, key text, leased_by text, last_worker text,
+--   waiting_kind text, waiting_token text, waiting_until bigint, last_signal text, active_task uuid)
+SELECT r.tenant_id, r.id, w.name, r.lane, r.priority, r.status, r.watched, r.pause_requested, r.wake_on_failure,
+       r.has_mail, r.attempt, r.version, r.revision, r.event_seq, r.wait_count, r.run_at, r.due_at,
+       r.timeout_at, r.started_at, r.paused_at, r.finished_at, r.deleted_at, r.delete_reason, r.parent, r.root,
+       r.key, r.leased_by, r.last_worker, r.waiting_kind, r.waiting_token, r.waiting_until, r.last_signal,
+       r.active_task
+  FROM run c JOIN run r ON r.tenant_id = c.tenant_id AND r.id = c.parent JOIN workflow w ON w.id = r.workflow_id
+ WHERE c.tenant_id = ?1 AND c.id = ?2;
+
+-- name: lock_parents_patiently
+-- The slow lane of lock_parents. Serves: what lock_parents did not get three times.
+-- takes: rows (tenant int, id uuid)
+-- gives: (tenant int, id uuid, workflow text, lane int, priority int, status int, watched int, pause_requested bool,
+--   wake_on_failure bool, has_mail bool, attempt int, version bigint, revision bigint, event_seq bigint, wait_count
+--   int, run_at bigint, due_at bigint, timeout_at bigint, started_at bigint, paused_at bigint, finished_at bigint,
+--   deleted_at bigint, delete_reason text, parent uuid, root uuid, key text, leased_by text, last_worker text,
+--   waiting_kind text, waiting_token text, waiting_until bigint, last_signal text, active_task uuid)
+SELECT r.tenant_id, r.id, w.name, r.lane, r.priority, r.status, r.watched, r.pause_requested, r.wake_on_failure,
+       r.has_mail, r.attempt, r.version, r.revision, r.event_seq, r.wait_count, r.run_at, r.due_at,
+       r.timeout_at, r.started_at, r.paused_at, r.finished_at, r.deleted_at, r.delete_reason, r.parent, r.root,
+       r.key, r.leased_by, r.last_worker, r.waiting_kind, r.waiting_token, r.waiting_until, r.last_signal,
+       r.active_task
+  FROM run c JOIN run r ON r.tenant_id = c.tenant_id AND r.id = c.parent JOIN workflow w ON w.id = r.workflow_id
+ WHERE c.tenant_id = ?1 AND c.id = ?2;
+
+-- name: peek_parents
+-- Unfinished parents of runs that end, without a lock: one that lock_parents did not give is held by somebody else.
+-- Serves: commits that end a child, cancel.
+-- takes: rows (tenant int, id uuid)
+-- gives: (id uuid, parent uuid)
+SELECT c.id, r.id
+  FROM run c JOIN run r ON r.tenant_id = c.tenant_id AND r.id = c.parent AND r.status <= 3
+ WHERE c.tenant_id = ?1 AND c.id = ?2;
+
+-- name: peek_runs
+-- Where runs stand, without a lock: tells a refused holder why. Serves: commits, steps and heartbeats that were
+-- refused.
+-- takes: rows (tenant int, id uuid)
+-- gives: (id uuid, status int, version bigint)
+SELECT id, status, version FROM run WHERE tenant_id = ?1 AND id = ?2;
+
+-- name: find_committed
+-- Commits that the journal holds from this holder, by the version they made: an answer that was lost. Served by the
+-- primary key of event. Serves: commits and steps sent again.
+-- takes: rows (tenant int, run uuid, version bigint, worker text, name text, kind int, step text)
+-- gives: (run uuid)
+SELECT run_id FROM event
+ WHERE run_id = ?2 AND tenant_id = ?1 AND version = ?3 AND actor = ?4 AND name = ?5 AND kind = ?6 AND step IS ?7;
+
+-- name: mailbox_summary
+-- What a mailbox holds for a run that is about to wait: child ends, whether one failed, whether anything visible is
+-- new since the holder looked, and when the next becomes visible. Served by signal_mailbox. Serves: commits to
+-- waiting, resume.
+-- takes: rows (run uuid, seen_position bigint, seen_at bigint)
+-- gives: (run uuid, child_ends int, failed_child bool, unseen bool, next_visible bigint)
+SELECT ?1, count(*) FILTER (WHERE s.type = 'child'), coalesce(max(s.failed_child), 0),
+       coalesce(max(s.visible_at <= holdfast_now() AND s.type <> 'child'
+                    AND NOT (s.position <= ?2 AND s.visible_at <= ?3)), 0),
+       min(s.visible_at) FILTER (WHERE s.visible_at > holdfast_now())
+  FROM signal s INDEXED BY signal_mailbox
+ WHERE s.run_id = ?1 AND s.consumed_at IS NULL;
+
+-- name: update_runs
+-- Writes the decided rows of locked runs. The bits of mask say which of the large columns change: 1 state, 2 result
+-- and errors, 4 current_step. Served by the primary key of run. Serves: every change that goes the long way.
+-- takes: rows (tenant int, id uuid, mask int, status int, watched int, pause_requested bool, wake_on_failure bool,
+--   has_mail bool, has_steps bool, attempt int, version bigint, revision bigint, event_seq bigint, wait_count int,
+--   run_at bigint, due_at bigint, timeout_at bigint, started_at bigint, paused_at bigint, finished_at bigint,
+--   deleted_at bigint, delete_reason text, leased_by text, last_worker text, waiting_kind text, waiting_token text,
+--   waiting_until bigint, last_signal text, active_task uuid, state text, current_step text, result text, error text,
+--   error_code text, last_error text)
+-- gives: nothing
+UPDATE run
+   SET status = ?4, watched = ?5, pause_requested = ?6, wake_on_failure = ?7, has_mail = ?8, attempt = ?10, version =
+       ?11, revision = ?12, event_seq = ?13, wait_count = ?14, run_at = ?15, due_at = ?16, timeout_at = ?17,
+       started_at = ?18, paused_at = ?19, finished_at = ?20, deleted_at = ?21, delete_reason = ?22, leased_by =
+       ?23, last_worker = ?24, waiting_kind = ?25, waiting_token = ?26, waiting_until = ?27, last_signal = ?28,
+       active_task = ?29,
+       has_steps = max(has_steps, ?9),
+       state = CASE WHEN ?3 & 1 THEN ?30 ELSE state END,
+       current_step = CASE WHEN ?3 & 4 THEN ?31 ELSE current_step END,
+       result = CASE WHEN ?3 & 2 THEN ?32 ELSE result END,
+       error = CASE WHEN ?3 & 2 THEN ?33 ELSE error END,
+       error_code = CASE WHEN ?3 & 2 THEN ?34 ELSE error_code END,
+       last_error = CASE WHEN ?3 & 2 THEN ?35 ELSE last_error END,
+       updated_at = holdfast_now()
+ WHERE tenant_id = ?1 AND id = ?2;
+
+-- name: insert_events
+-- Journal lines of locked runs. Serves: every change that goes the long way.
+-- takes: rows (tenant int, run uuid, seq bigint, version bigint, kind int, name text, actor text, step text, data
+--   text)
+-- gives: nothing
+INSERT INTO event (tenant_id, run_id, seq, version, at, kind, name, actor, step, data)
+VALUES (?1, ?2, ?3, ?4, holdfast_now(), ?5, ?6, ?7, ?8, ?9);
+
+-- name: insert_first_events
+-- Journal lines of a run that is being created with its first transition; left out if the run was refused. Serves:
+-- trigger with an initial transition.
+-- takes: rows (tenant int, run uuid, seq bigint, kind int, name text, actor text, step text, data text)
+-- gives: nothing
+INSERT INTO event (tenant_id, run_id, seq, version, at, kind, name, actor, step, data)
+SELECT ?1, ?2, ?3, 1, holdfast_now(), ?4, ?5, ?6, ?7, ?8
+ WHERE EXISTS (SELECT 1 FROM run WHERE tenant_id = ?1 AND id = ?2)
+   AND NOT EXISTS (SELECT 1 FROM event WHERE run_id = ?2 AND seq = ?3);
+
+-- name: save_steps
+-- Records finished steps, fenced by the claim's version. One that is not given back was refused. Served by the
+-- primary key of run. Serves: steps.
+-- takes: rows (tenant int, id uuid, version bigint, worker text, step text, name text, data text)
+-- gives: (id uuid, watched int)
+UPDATE run SET event_seq = event_seq + 1, has_steps = 1, current_step = ?5, updated_at = holdfast_now()
+ WHERE tenant_id = ?1 AND id = ?2 AND version = ?3 AND status = 1
+RETURNING id, watched;
+INSERT INTO event (run_id, seq, version, tenant_id, at, kind, name, actor, step, data)
+SELECT r.id, r.event_seq, r.version, r.tenant_id, holdfast_now(), 2, ?6, ?4, ?5, ?7
+  FROM run r WHERE changes() = 1 AND r.tenant_id = ?1 AND r.id = ?2;
+
+-- name: extend_leases
+-- Prolongs the leases this worker still holds, never past a run's deadline; those not given back are lost or
+-- cancelled. Served by the primary key of run. Serves: worker heartbeat.
+-- takes: rows (tenant int, id uuid, version bigint, lease bigint)
+-- gives: (id uuid)
+UPDATE run SET run_at = coalesce(min(holdfast_now() + ?4, timeout_at), holdfast_now() + ?4)
+ WHERE tenant_id = ?1 AND id = ?2 AND version = ?3 AND status = 1
+RETURNING id;
+
+-- name: unfinished_children
+-- Whether a run has children that must be cancelled with it. Served by run_parent. Serves: cancel.
+-- takes: rows (tenant int, run uuid)
+-- gives: (run uuid)
+SELECT ?2 WHERE EXISTS (SELECT 1 FROM run c WHERE c.tenant_id = ?1 AND c.parent = ?2 AND c.parent IS NOT NULL AND c.status <= 3);
+
+-- name: watch_run
+-- Marks an unfinished run so that its end (1) or every event (2) is told. Served by the primary key of run. Serves:
+-- wait, follow.
+-- takes: one (tenant int, id uuid, level int)
+-- gives: (status int)
+UPDATE run SET watched = max(watched, ?3)
+ WHERE tenant_id = ?1 AND id = ?2 AND status <= 3 AND watched < ?3
+RETURNING status;

@@ -1,0 +1,71 @@
+-- name: find_signals
+-- Signals that have arrived before, by id, consumed or not. Under the run's lock. Serves: signal.
+-- takes: rows (run uuid, id text)
+-- gives: (run uuid, id text)
+SELECT run_id, id FROM signal WHERE run_id = ?1 AND id = ?2;
+
+-- name: insert_signals
+-- Puts mail into mailboxes of locked runs. Serves: signal, child ends.
+-- takes: rows (tenant int, run uuid, id text, type text, name text, payload text, token text, sender text,
+--   expected_revision int, failed_child bool, delay bigint)
+-- gives: nothing
+INSERT INTO signal (tenant_id, run_id, id, type, name, payload, token, sender, expected_revision, failed_child,
+                    occurred_at, visible_at)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, holdfast_now(), holdfast_now() + ?11)
+ON CONFLICT DO NOTHING;
+
+-- name: put_timers
+-- Sets timers by key, replacing the one that is there. Times are absolute. The signal's id is new each time, so that
+-- the old one is stale. Serves: commit, trigger with an initial transition.
+-- takes: rows (tenant int, run uuid, id text, key text, payload text, token text, visible_at bigint)
+-- gives: nothing
+DELETE FROM signal WHERE run_id = ?2 AND timer_key = ?4 AND timer_key IS NOT NULL AND consumed_at IS NULL;
+INSERT INTO signal (tenant_id, run_id, id, type, name, payload, token, timer_key, occurred_at, visible_at)
+SELECT ?1, ?2, ?3, 'timer', ?4, ?5, ?6, ?4, holdfast_now(), ?7
+ WHERE EXISTS (SELECT 1 FROM run WHERE tenant_id = ?1 AND id = ?2);
+
+-- name: cancel_timers
+-- Takes timers back by key. Serves: commit.
+-- takes: rows (tenant int, run uuid, key text)
+-- gives: nothing
+DELETE FROM signal WHERE run_id = ?2 AND tenant_id = ?1 AND timer_key = ?3 AND timer_key IS NOT NULL AND consumed_at IS NULL;
+
+-- name: consume_signals
+-- Marks mail as done with. The row stays, so that the same id sent again is dropped. Serves: commit.
+-- takes: rows (tenant int, run uuid, id text)
+-- gives: nothing
+UPDATE signal SET consumed_at = holdfast_now()
+ WHERE run_id = ?2 AND id = ?3 AND tenant_id = ?1 AND consumed_at IS NULL;
+
+-- name: blame_signals
+-- Counts a failed turn on mail; the last time it is taken out of the mailbox and kept as a dead letter. Serves:
+-- commits of failed turns.
+-- takes: rows (tenant int, run uuid, id text, worker text, letter uuid, most int)
+-- gives: nothing
+UPDATE signal SET attempts = attempts + 1, consumed_at = CASE WHEN attempts + 1 >= ?6 THEN holdfast_now() END
+ WHERE run_id = ?2 AND id = ?3 AND tenant_id = ?1 AND consumed_at IS NULL;
+INSERT INTO dead_letter (tenant_id, id, run_id, reason, envelope, node, created_at)
+SELECT s.tenant_id, ?5, s.run_id, 'poison: the run failed on this signal ' || s.attempts || ' times',
+       json_object('id', s.id, 'type', s.type, 'name', s.name, 'payload', s.payload, 'token', s.token,
+                   'sender', s.sender, 'occurred_at', s.occurred_at), ?4, s.consumed_at
+  FROM signal s
+ WHERE changes() = 1 AND s.run_id = ?2 AND s.id = ?3 AND s.tenant_id = ?1 AND s.consumed_at IS NOT NULL;
+
+-- name: insert_outbox
+-- Events that leave the system, in the order of the run's journal. Serves: commit, trigger with an initial
+-- transition.
+-- takes: rows (id uuid, tenant int, run uuid, seq bigint, type text, payload text)
+-- gives: nothing
+INSERT INTO outbox (id, tenant_id, run_id, seq, type, payload, created_at)
+SELECT ?1, ?2, ?3, ?4, ?5, ?6, holdfast_now() WHERE EXISTS (SELECT 1 FROM run WHERE tenant_id = ?2 AND id = ?3)
+ON CONFLICT DO NOTHING;
+
+-- name: insert_tasks
+-- Questions to people. Serves: commit, trigger with an initial transition.
+-- takes: rows (tenant int, id uuid, run uuid, name text, assignee text, roles text, payload text, form text, token
+--   text, due_at bigint)
+-- gives: nothing
+INSERT INTO task (tenant_id, id, run_id, name, assignee, roles, payload, form, token, due_at, created_at, updated_at)
+SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, holdfast_now(), holdfast_now()
+ WHERE EXISTS (SELECT 1 FROM run WHERE tenant_id = ?1 AND id = ?3)
+ON CONFLICT DO NOTHING;

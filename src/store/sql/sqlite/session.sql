@@ -1,0 +1,45 @@
+-- What the SQLite driver says for itself: settings of a connection, and the frame of a transaction.
+
+-- name: sqlite_session
+-- Settings that last as long as a connection. Serves: every connection, once, right after it was opened.
+-- only: sqlite
+-- takes: nothing
+-- gives: nothing
+PRAGMA synchronous = FULL;
+PRAGMA foreign_keys = OFF;
+PRAGMA temp_store = MEMORY;
+PRAGMA cache_size = -16384;
+PRAGMA secure_delete = FAST;
+
+-- name: sqlite_use_wal
+-- Makes readers and the writer independent of each other; stays in the file. Serves: opening a store.
+-- only: sqlite
+-- takes: nothing
+-- gives: (mode text)
+PRAGMA journal_mode = WAL;
+
+-- name: sqlite_begin
+-- Starts a transaction that may write; the writer's lock is held by the caller.
+-- only: sqlite
+-- takes: nothing
+-- gives: nothing
+BEGIN IMMEDIATE;
+
+-- name: sqlite_begin_reading
+-- One snapshot for a reading statement that is executed several times.
+-- only: sqlite
+-- takes: nothing
+-- gives: nothing
+BEGIN DEFERRED;
+
+-- name: sqlite_commit
+-- only: sqlite
+-- takes: nothing
+-- gives: nothing
+COMMIT;
+
+-- name: sqlite_rollback
+-- only: sqlite
+-- takes: nothing
+-- gives: nothing
+ROLLBACK;

@@ -1,0 +1,39 @@
+-- name: put_worker
+-- Registers a worker, or renews what it says of itself. It is dead when ttl has passed without a beat. Serves: worker
+-- start.
+-- takes: one (name text, tenants text, serves text, host text, pid int, program text, threads int, ttl bigint)
+-- gives: nothing
+INSERT INTO worker (name, tenants, serves, host, pid, program, threads, started_at, seen_at, expires_at)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, holdfast_now(), holdfast_now(), holdfast_now() + ?8)
+ON CONFLICT (name) DO UPDATE SET tenants = excluded.tenants, serves = excluded.serves, host = excluded.host,
+    pid = excluded.pid, program = excluded.program, threads = excluded.threads, draining = 0, idle = 0,
+    started_at = excluded.started_at, seen_at = excluded.seen_at, expires_at = excluded.expires_at;
+
+-- name: beat_worker
+-- A worker's sign of life. Nothing given back: it was forgotten and must register again. Serves: worker heartbeat,
+-- going to sleep, waking up.
+-- takes: one (name text, running int, idle bool, draining bool, ttl bigint)
+-- gives: (name text)
+UPDATE worker SET running = ?2, idle = ?3, draining = ?4, seen_at = holdfast_now(), expires_at = holdfast_now() + ?5
+ WHERE name = ?1 RETURNING name;
+
+-- name: remove_worker
+-- A worker that stopped in an orderly way. Serves: worker stop.
+-- takes: one (name text)
+-- gives: nothing
+DELETE FROM worker WHERE name = ?1;
+
+-- name: forget_workers
+-- Workers that have been dead for a time. Serves: purge.
+-- takes: one (dead_before bigint)
+-- gives: nothing
+DELETE FROM worker WHERE expires_at < ?1;
+
+-- name: list_workers
+-- All workers, the live ones first. Serves: workers.
+-- takes: nothing
+-- gives: (name text, tenants text, serves text, host text, pid int, program text, threads int, running int, idle
+--   bool, draining bool, started_at bigint, seen_at bigint, live bool)
+SELECT name, tenants, serves, host, pid, program, threads, running, idle, draining, started_at, seen_at,
+       expires_at > holdfast_now()
+  FROM worker ORDER BY expires_at > holdfast_now() DESC, name LIMIT 10000;

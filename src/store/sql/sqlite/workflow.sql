@@ -1,0 +1,62 @@
+-- name: create_workflow
+-- Registers a workflow with its lane, or nothing when it exists. Serves: workflow create, worker registration.
+-- takes: one (tenant int, name text)
+-- gives: (lane int)
+INSERT INTO workflow (tenant_id, name, lane, created_at, updated_at)
+SELECT ?1, ?2, coalesce((SELECT max(id) FROM lane), 0) + 1, holdfast_now(), holdfast_now()
+ WHERE true
+ON CONFLICT (tenant_id, name) DO NOTHING;
+INSERT INTO lane (id, tenant_id, workflow_id, created_at)
+SELECT w.lane, w.tenant_id, w.id, holdfast_now() FROM workflow w
+ WHERE changes() = 1 AND w.tenant_id = ?1 AND w.name = ?2
+RETURNING id;
+
+-- name: set_workflow
+-- Sets the fields named by the bits of mask (HF_SET_*). Serves: workflow create and set.
+-- takes: one (tenant int, name text, mask int, max_attempts int, retry_base bigint, retry_cap bigint, lease bigint,
+--   timeout bigint, retention bigint, dead_letter text, definition text, paused bool)
+-- gives: (lane int)
+UPDATE workflow
+   SET max_attempts = CASE WHEN ?3 & 1 THEN ?4 ELSE max_attempts END,
+       retry_base   = CASE WHEN ?3 & 2 THEN ?5 ELSE retry_base END,
+       retry_cap    = CASE WHEN ?3 & 4 THEN ?6 ELSE retry_cap END,
+       lease        = CASE WHEN ?3 & 8 THEN ?7 ELSE lease END,
+       timeout      = CASE WHEN ?3 & 16 THEN ?8 ELSE timeout END,
+       retention    = CASE WHEN ?3 & 32 THEN ?9 ELSE retention END,
+       dead_letter  = CASE WHEN ?3 & 64 THEN ?10 ELSE dead_letter END,
+       definition   = CASE WHEN ?3 & 128 THEN ?11 ELSE definition END,
+       paused       = CASE WHEN ?3 & 256 THEN ?12 ELSE paused END,
+       updated_at   = holdfast_now()
+ WHERE tenant_id = ?1 AND name = ?2
+RETURNING lane;
+
+-- name: list_workflows
+-- Workflows of a tenant by exact name or by prefix, with their depth. Serves: workflow show and list.
+-- takes: one (tenant int, name text, prefix text, prefix_end text)
+-- gives: (name text, paused bool, max_attempts int, retry_base bigint, retry_cap bigint, lease bigint, timeout bigint,
+--   retention bigint, dead_letter text, definition text, created_at bigint, updated_at bigint, due bigint,
+--   delayed bigint, leased bigint, failed bigint)
+SELECT w.name, w.paused, w.max_attempts, w.retry_base, w.retry_cap, w.lease, w.timeout,
+       w.retention, w.dead_letter, w.definition, w.created_at, w.updated_at,
+       (SELECT count(*) FROM run r WHERE r.lane = w.lane AND r.status <= 3 AND r.deleted_at IS NULL
+           AND r.run_at IS NOT NULL AND r.status IN (0, 2) AND r.run_at <= holdfast_now()),
+       (SELECT count(*) FROM run r WHERE r.lane = w.lane AND r.status <= 3 AND r.deleted_at IS NULL
+           AND r.run_at IS NOT NULL AND r.status IN (0, 2) AND r.run_at > holdfast_now()),
+       (SELECT count(*) FROM run r WHERE r.lane = w.lane AND r.status <= 3 AND r.deleted_at IS NULL
+           AND r.run_at IS NOT NULL AND r.status = 1),
+       (SELECT count(*) FROM run r WHERE r.workflow_id = w.id AND r.status = 5 AND r.deleted_at IS NULL)
+  FROM workflow w
+ WHERE w.tenant_id = ?1 AND (?2 IS NULL OR w.name = ?2)
+   AND (?3 IS NULL OR (w.name >= ?3 AND w.name < ?4))
+ ORDER BY w.name LIMIT 10000;
+
+-- name: served_lanes
+-- Lanes of the workflows whose name begins with a prefix (or is it), for one tenant, or all that are not disabled
+-- (tenant 0). Served by the unique index on workflow. Serves: a worker learning what it may claim.
+-- takes: rows (tenant int, low text, high text)
+-- gives: (lane int, workflow text, tenant_id int, lease bigint)
+SELECT l.id, w.name, w.tenant_id, w.lease
+  FROM tenant t
+  JOIN workflow w ON w.tenant_id = t.id AND w.name >= ?2 AND w.name < ?3
+  JOIN lane l ON l.workflow_id = w.id
+ WHERE (?1 = 0 OR t.id = ?1) AND NOT t.disabled;

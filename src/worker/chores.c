@@ -1,0 +1,69 @@
+/* The engine's own work, done by every worker.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "worker/worker.h"
+
+#include "kernel/chores.h"
+#include "util/error.h"
+
+#include <jansson.h>
+#include <string.h>
+
+#define PAGE 200
+
+static hf_code read_run(const char *input, hf_id *run, hf_error *err)
+{
+    json_t *json = json_loads(input, JSON_DECODE_ANY, NULL);
+    const char *text = json_string_value(json_object_get(json, "run"));
+    bool good = text && hf_id_parse(text, run);
+    json_decref(json);
+    return good ? HF_OK : hf__fail(err, HF_PERMANENT, "the input names no run");
+}
+
+/* A child that finished meanwhile is as good as cancelled. */
+static hf_code cancel_child(hf_client *client, hf_id child, hf_error *err)
+{
+    hf_change change = HF_CHANGE_INIT;
+    change.reason = "parent cancelled";
+    hf_code code = hf_change_run(client, child, HF_CANCEL, &change, err);
+    return code == HF_NOT_ALLOWED || code == HF_NOT_FOUND ? HF_OK : code;
+}
+
+static hf_code cancel_page(hf_ctx *ctx, const hf_runs *children, hf_error *err)
+{
+    hf_code code = HF_OK;
+    for (size_t i = 0; code == HF_OK && i < children->count; i++) {
+        code = hf_check(ctx);
+        if (code == HF_OK)
+            code = cancel_child(hf_ctx_client(ctx), children->items[i].id, err);
+    }
+    return code;
+}
+
+/* Idempotent: cancelled children are not listed again. */
+static hf_code cancel_children(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    (void)arg;
+    hf_filter filter = HF_FILTER_INIT;
+    filter.statuses = 1u << HF_PENDING | 1u << HF_LEASED | 1u << HF_WAITING | 1u << HF_PAUSED;
+    filter.limit = PAGE;
+    hf_code code = read_run(input, &filter.parent, err);
+    hf_runs *page = NULL;
+    while (code == HF_OK) {
+        hf_runs *before = page;
+        filter.cursor = before ? before->next : NULL;
+        page = NULL;
+        code = hf_list(hf_ctx_client(ctx), &page, &filter, err);
+        hf_runs_free(before);
+        if (code == HF_OK)
+            code = cancel_page(ctx, page, err);
+        if (code != HF_OK || !page->next)
+            break;
+    }
+    hf_runs_free(page);
+    return code;
+}
+
+hf_handler hf__chore_find(const char *workflow)
+{
+    return strcmp(workflow, HF__CHORE_CANCEL_CHILDREN) == 0 ? cancel_children : NULL;
+}

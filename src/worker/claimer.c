@@ -1,0 +1,413 @@
+/* The thread that fetches runs. It claims while there is room and something is due, and sleeps otherwise: until the next run
+ * is due, a wake-up comes, or the safety poll.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "worker/worker.h"
+
+#include "util/clock.h"
+#include "util/error.h"
+
+#include <limits.h>
+
+#define LOOK_PERIOD HF_SECONDS(1) /* between looks at all lanes while there is work */
+#define BUSY_AFTER HF_SECONDS(1)  /* a trickle of work is not worth a write */
+#define AHEAD_WINDOW                                                                               \
+    HF_MILLISECONDS(500) /* work to have in the queue: hides the claims, hoards nothing */
+#define FIRST_PAUSE HF_MILLISECONDS(5)
+#define SHORT_PAUSE HF_MILLISECONDS(100)
+#define SHORT_PAUSES                                                                               \
+    15 /* then the pauses grow to the poll: what cannot be had is paused or limited, not locked */
+#define STORE_PAUSE HF_MILLISECONDS(500)
+
+/* The claimer's own memory from round to round. */
+struct claimer {
+    hf_worker *worker;
+    int64_t busy_since; /* monotonic us; 0: it slept since */
+    int64_t pause;      /* us before looking again at due runs that could not be had */
+    int pauses;
+    hf_error error;
+};
+
+/* ---- Room; worker->lock is held ---- */
+
+static int ahead(const hf_worker *worker)
+{
+    if (worker->average < 0)
+        return worker->threads * 2;
+    int64_t window = AHEAD_WINDOW;
+    if (worker->shortest_lease && worker->shortest_lease / 2 < window)
+        window = worker->shortest_lease / 2;
+    double fits = worker->threads * (double)window / (worker->average + 1);
+    if (fits >= HF__AHEAD_MOST)
+        return worker->threads > HF__AHEAD_MOST ? worker->threads : HF__AHEAD_MOST;
+    return fits > worker->threads ? (int)fits : worker->threads;
+}
+
+static int room(const hf_worker *worker)
+{
+    int committing = worker->held_count - worker->queued - worker->running;
+    int most = ahead(worker);
+    int free_places = most - worker->queued - worker->running;
+    if (worker->alone || committing >= HF__COMMITTING_MOST || free_places <= 0)
+        return 0;
+    if (worker->queued * 2 > most - worker->threads)
+        return 0;
+    return free_places < HF__CLAIM_MOST ? free_places : HF__CLAIM_MOST;
+}
+
+static int free_hands(const hf_worker *worker)
+{
+    int hands = worker->idle_hands - worker->queued;
+    int places = room(worker);
+    return hands < places ? hands : places;
+}
+
+/* How many runs may be claimed in this way now. */
+static int capacity(const hf_worker *worker, enum hf__wish wish)
+{
+    switch (wish) {
+    case HF__WISH_IDLE_HAND: return free_hands(worker);
+    case HF__WISH_EMPTY_HANDS: return worker->held_count == 0;
+    case HF__WISH_NOTHING:
+    case HF__WISH_ROOM: break;
+    }
+    return room(worker);
+}
+
+void hf__claimer_prompt(hf_worker *worker)
+{
+    if (worker->wish == HF__WISH_NOTHING || capacity(worker, worker->wish) <= 0)
+        return;
+    worker->wish = HF__WISH_NOTHING;
+    worker->prompted = true;
+    pthread_cond_signal(&worker->claimer);
+}
+
+/* ---- Hearing ---- */
+
+static void ring_lane(struct hf__ring *ring, int32_t lane)
+{
+    for (size_t i = 0; i < ring->lane_count; i++)
+        if (ring->lanes[i] == lane)
+            return;
+    if (lane == 0 || ring->lane_count == HF__RINGING_LANES)
+        ring->any = true;
+    else
+        ring->lanes[ring->lane_count++] = lane;
+}
+
+void hf__claimer_hear(const struct hf__heard *heard, void *arg)
+{
+    hf_worker *worker = arg;
+    if (!heard->lanes && !heard->workflows_changed)
+        return;
+    pthread_mutex_lock(&worker->lock);
+    if (heard->lanes)
+        ring_lane(&worker->ring, heard->lane);
+    worker->ring.workflows |= heard->workflows_changed;
+    pthread_cond_signal(&worker->claimer);
+    pthread_mutex_unlock(&worker->lock);
+}
+
+static bool rings(const struct hf__ring *ring)
+{
+    return ring->any || ring->workflows || ring->lane_count;
+}
+
+static struct hf__ring take_ring(hf_worker *worker)
+{
+    pthread_mutex_lock(&worker->lock);
+    struct hf__ring ring = worker->ring;
+    worker->ring = (struct hf__ring){ 0 };
+    pthread_mutex_unlock(&worker->lock);
+    return ring;
+}
+
+/* ---- Looking ---- */
+
+static bool has_unknown_lane(const hf_worker *worker, const struct hf__ring *ring)
+{
+    for (size_t i = 0; i < ring->lane_count; i++)
+        if (!hf__lanes_find(&worker->lanes, ring->lanes[i]))
+            return true;
+    return false;
+}
+
+/* Lanes that are still unknown belong to others. */
+static hf_code note_foreign(hf_worker *worker, const struct hf__ring *ring, hf_error *err)
+{
+    hf_code code = HF_OK;
+    for (size_t i = 0; code == HF_OK && i < ring->lane_count; i++)
+        if (!hf__lanes_find(&worker->lanes, ring->lanes[i]))
+            code = hf__lanes_add_foreign(&worker->lanes, ring->lanes[i], err);
+    return code;
+}
+
+static hf_code learn(struct claimer *claimer, struct hf__ring *ring)
+{
+    hf_worker *worker = claimer->worker;
+    bool old = hf__monotonic_us() - worker->lanes.learned_at >= worker->poll;
+    if (!old && worker->lanes.learned_at && !ring->workflows && !has_unknown_lane(worker, ring))
+        return HF_OK;
+    hf_code code = hf__lanes_learn(worker, ring->workflows, &claimer->error);
+    if (code == HF_OK)
+        code = note_foreign(worker, ring, &claimer->error);
+    ring->any |= ring->workflows;
+    return code;
+}
+
+static hf_code look(struct claimer *claimer, const struct hf__ring *ring)
+{
+    hf_worker *worker = claimer->worker;
+    int64_t last = worker->heads.looked_at;
+    if (ring->any || !last || hf__monotonic_us() - last >= LOOK_PERIOD)
+        return hf__heads_look(worker, &claimer->error);
+    if (ring->lane_count)
+        return hf__heads_look_at(worker, ring->lanes, ring->lane_count, &claimer->error);
+    return HF_OK;
+}
+
+static void look_again(hf_worker *worker)
+{
+    worker->heads.looked_at = 0;
+}
+
+/* ---- Claiming ---- */
+
+static int suspect_attempts(enum hf__wish wish)
+{
+    switch (wish) {
+    case HF__WISH_IDLE_HAND: return 1;
+    case HF__WISH_EMPTY_HANDS: return INT_MAX;
+    case HF__WISH_NOTHING:
+    case HF__WISH_ROOM: break;
+    }
+    return 0;
+}
+
+static void note_taken(hf_worker *worker, const hf_claims *claims)
+{
+    for (size_t i = 0; i < claims->count; i++)
+        hf__heads_taken(&worker->heads, claims->items[i].lane, claims->items[i].run.priority,
+                        claims->items[i].due_at);
+}
+
+/* Claims at most `most` due runs and puts them into the queue. Returns how many; -1: the store failed, or the worker ends. */
+static int claim(struct claimer *claimer, int most, enum hf__wish wish)
+{
+    hf_worker *worker = claimer->worker;
+    struct hf__haul *haul = hf__haul_new(worker);
+    if (!haul)
+        return -1;
+    struct hf__op *op = &haul->errand.op;
+    op->kind = HF__OP_CLAIM;
+    op->claim.heads = hf__heads_json(&worker->heads, &haul->arena, wish == HF__WISH_ROOM);
+    op->claim.most = most;
+    op->claim.worker = worker->name;
+    op->claim.suspect_attempts = suspect_attempts(wish);
+    op->claim.arena = &haul->arena;
+    if (!op->claim.heads) {
+        hf__haul_free(haul);
+        return -1;
+    }
+    if (!hf__errand_run(&haul->errand))
+        return -1;
+    hf_code code = op->code;
+    hf__worker_heard_from_store(worker, code, &haul->errand.error);
+    if (code != HF_OK || !op->claim.claims) {
+        atomic_store(&worker->adopt, true); /* it may have happened all the same */
+        hf__haul_free(haul);
+        return -1;
+    }
+    int got = (int)op->claim.claims->count;
+    note_taken(worker, op->claim.claims);
+    hf__haul_admit(haul);
+    return got;
+}
+
+/* ---- Saying whether it sleeps ---- */
+
+static void say_idle(hf_worker *worker, bool idle)
+{
+    bool before = atomic_exchange(&worker->idle, idle);
+    if (hf__beat_say(worker, NULL) != HF_OK)
+        atomic_store(&worker->idle, before);
+}
+
+static void note_work(struct claimer *claimer)
+{
+    int64_t now = hf__monotonic_us();
+    claimer->pause = 0;
+    claimer->pauses = 0;
+    if (!claimer->busy_since)
+        claimer->busy_since = now;
+    if (atomic_load(&claimer->worker->idle) && now - claimer->busy_since > BUSY_AFTER)
+        say_idle(claimer->worker, false);
+}
+
+/* ---- Resting ---- */
+
+static int64_t sooner(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Nothing is due. Whoever triggers rings only for workers that say they sleep, so: say it, look once more, sleep. Returns us;
+ * 0: look. */
+static int64_t time_to_sleep(struct claimer *claimer)
+{
+    hf_worker *worker = claimer->worker;
+    claimer->busy_since = 0;
+    claimer->pause = 0;
+    claimer->pauses = 0;
+    if (!atomic_load(&worker->idle)) {
+        say_idle(worker, true);
+        look_again(worker);
+        return atomic_load(&worker->idle) ? 0 : STORE_PAUSE;
+    }
+    int64_t next = hf__heads_next(&worker->heads);
+    int64_t until = next ? next - hf__heads_now(&worker->heads) : worker->poll;
+    return until < 1 ? 1 : sooner(until, worker->poll);
+}
+
+/* Something is due, but others have it locked, or it is paused or limited. */
+static int64_t time_to_pause(struct claimer *claimer)
+{
+    hf_worker *worker = claimer->worker;
+    int64_t next = 0, longest = claimer->pauses < SHORT_PAUSES ? SHORT_PAUSE : worker->poll;
+    claimer->pauses += claimer->pauses < SHORT_PAUSES;
+    claimer->pause = claimer->pause ? sooner(claimer->pause * 2, longest) : FIRST_PAUSE;
+    look_again(worker);
+    if (!atomic_load(&worker->idle))
+        say_idle(worker, true);
+    if (claimer->pause <= SHORT_PAUSE ||
+        hf__heads_ask_next(worker, &next, &claimer->error) != HF_OK || !next)
+        return sooner(claimer->pause, worker->poll);
+    int64_t until = next - hf__heads_now(&worker->heads);
+    return until < 1 ? 1 : sooner(until, claimer->pause);
+}
+
+/* What would make another try worthwhile before the pause is over; worker->lock is held. */
+static enum hf__wish unfulfilled(const hf_worker *worker)
+{
+    if (capacity(worker, HF__WISH_IDLE_HAND) <= 0)
+        return HF__WISH_IDLE_HAND;
+    return worker->held_count ? HF__WISH_EMPTY_HANDS : HF__WISH_NOTHING;
+}
+
+/* Sleeps for so many us, or until rung, or until hands are free for what could not be had. */
+static void rest(struct claimer *claimer, int64_t us)
+{
+    hf_worker *worker = claimer->worker;
+    int64_t until = hf__monotonic_us() + us;
+    pthread_mutex_lock(&worker->lock);
+    worker->prompted = false;
+    worker->wish = claimer->pauses ? unfulfilled(worker) : HF__WISH_NOTHING;
+    while (!worker->stopping && !worker->prompted && !rings(&worker->ring) &&
+           hf__monotonic_us() < until)
+        hf__worker_wait(worker, &worker->claimer, until);
+    worker->wish = HF__WISH_NOTHING;
+    pthread_mutex_unlock(&worker->lock);
+}
+
+/* Waits until something may be claimed in this way. True: it had to wait, so what is known of the heads is old. */
+static bool await_capacity(hf_worker *worker, enum hf__wish wish)
+{
+    bool waited = false;
+    pthread_mutex_lock(&worker->lock);
+    while (!worker->stopping && capacity(worker, wish) <= 0) {
+        waited = true;
+        worker->wish = wish;
+        pthread_cond_wait(&worker->claimer, &worker->lock);
+    }
+    worker->wish = HF__WISH_NOTHING;
+    waited |= worker->stopping;
+    pthread_mutex_unlock(&worker->lock);
+    return waited;
+}
+
+/* ---- Rounds ---- */
+
+enum outcome { GOT_SOME, GOT_NONE, STORE_FAILED };
+
+/* One claim, if there is capacity for it. */
+static enum outcome try_claim(struct claimer *claimer, enum hf__wish wish)
+{
+    hf_worker *worker = claimer->worker;
+    pthread_mutex_lock(&worker->lock);
+    int most = worker->stopping ? 0 : capacity(worker, wish);
+    pthread_mutex_unlock(&worker->lock);
+    if (most <= 0)
+        return GOT_NONE;
+    int got = claim(claimer, most, wish);
+    if (got < 0)
+        return STORE_FAILED;
+    if (got < most)
+        look_again(worker);
+    if (got > 0)
+        note_work(claimer);
+    return got > 0 ? GOT_SOME : GOT_NONE;
+}
+
+/* Slow handlers have nothing waiting in the queue, and where something is passed over again and again, it may be a suspect:
+ * then the next claim is for idle hands. */
+static enum hf__wish first_wish(hf_worker *worker)
+{
+    pthread_mutex_lock(&worker->lock);
+    bool slow = ahead(worker) <= worker->threads;
+    pthread_mutex_unlock(&worker->lock);
+    return slow || worker->heads.passed_over ? HF__WISH_IDLE_HAND : HF__WISH_ROOM;
+}
+
+/* Claims what is due: fresh runs first, then suspects for idle hands, then one that must be alone. Returns us to rest; 0: go
+ * on. */
+static int64_t fetch(struct claimer *claimer)
+{
+    hf_worker *worker = claimer->worker;
+    enum hf__wish wish = first_wish(worker);
+    if (await_capacity(worker, wish))
+        return 0;
+    worker->heads.passed_over = false;
+    for (; wish <= HF__WISH_EMPTY_HANDS; wish++) {
+        enum outcome outcome = try_claim(claimer, wish);
+        if (outcome != GOT_NONE)
+            return outcome == GOT_SOME ? 0 : STORE_PAUSE;
+    }
+    return time_to_pause(claimer);
+}
+
+static int64_t round_of(struct claimer *claimer)
+{
+    hf_worker *worker = claimer->worker;
+    struct hf__ring ring = take_ring(worker);
+    if (atomic_exchange(&worker->adopt, false))
+        hf__adopt(worker);
+    if (learn(claimer, &ring) != HF_OK || look(claimer, &ring) != HF_OK) {
+        look_again(worker);
+        return STORE_PAUSE;
+    }
+    return hf__heads_due(&worker->heads) ? fetch(claimer) : time_to_sleep(claimer);
+}
+
+static bool stopping(hf_worker *worker)
+{
+    pthread_mutex_lock(&worker->lock);
+    bool stop = worker->stopping;
+    pthread_mutex_unlock(&worker->lock);
+    return stop;
+}
+
+void *hf__claimer_main(void *arg)
+{
+    hf_worker *worker = arg;
+    struct claimer claimer = { .worker = worker };
+    while (!stopping(worker)) {
+        int64_t us = round_of(&claimer);
+        if (us > 0)
+            rest(&claimer, us);
+    }
+    pthread_mutex_lock(&worker->lock);
+    worker->claimer_ended = true;
+    hf__worker_nudge(worker);
+    pthread_mutex_unlock(&worker->lock);
+    return NULL;
+}

@@ -1,0 +1,162 @@
+/* Sending a turn's decision, and what follows from the answer.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "worker/worker.h"
+
+#include "util/error.h"
+
+#include <string.h>
+
+/* worker->lock is held. */
+static void let_go(hf_worker *worker, hf_ctx *turn)
+{
+    if (turn->newer)
+        turn->newer->older = turn->older;
+    else
+        worker->held = turn->older;
+    if (turn->older)
+        turn->older->newer = turn->newer;
+    worker->held_count--;
+    worker->alone -= turn->alone;
+    if (worker->held_count == 0)
+        worker->shortest_lease = 0;
+    hf__claimer_prompt(worker);
+    if (worker->stopping && worker->held_count == 0)
+        hf__worker_nudge(worker);
+}
+
+void hf__turn_release(hf_ctx *turn)
+{
+    hf_worker *worker = turn->worker;
+    struct hf__haul *haul = turn->haul;
+    pthread_mutex_lock(&worker->lock);
+    bool last = --turn->users == 0;
+    if (last)
+        let_go(worker, turn);
+    bool empty = last && --haul->left == 0;
+    pthread_mutex_unlock(&worker->lock);
+    if (last)
+        hf__arena_free(&turn->arena);
+    if (empty)
+        hf__haul_free(haul);
+}
+
+static hf_status status_after(hf_turn turn)
+{
+    switch (turn) {
+    case HF_TURN_SUCCEED: return HF_SUCCEEDED;
+    case HF_TURN_FAIL: return HF_FAILED;
+    case HF_TURN_WAIT: return HF_WAITING;
+    case HF_TURN_RETRY:
+    case HF_TURN_GIVE_BACK: break;
+    }
+    return HF_PENDING;
+}
+
+static void report(const hf_ctx *turn, hf_code code)
+{
+    const hf_worker *worker = turn->worker;
+    if (!worker->observer)
+        return;
+    const hf_run *run = &turn->claimed->run;
+    hf_worker_event event = {
+        .kind = code == HF_OK ? HF_WORKER_RUN_FINISHED : HF_WORKER_RUN_LOST,
+        .run = run->id,
+        .workflow = run->workflow,
+        .tenant = run->tenant,
+        .attempt = run->attempt,
+        .status = code == HF_OK ? status_after(turn->transition.turn) : run->status,
+        .message = code == HF_OK ? turn->transition.last_error : hf_code_meaning(code),
+        .duration = turn->duration,
+    };
+    worker->observer(&event, worker->observer_arg);
+}
+
+/* The store refused what the turn brought, not the turn: the run must not hang until its lease ends, so it fails with
+ * that as its error. */
+static void send_plain(hf_ctx *turn)
+{
+    hf_transition *t = &turn->transition;
+    turn->plain = true;
+    if (t->turn == HF_TURN_SUCCEED) {
+        t->turn = HF_TURN_FAIL;
+        t->error_code = "result_refused";
+    }
+    if (!t->last_error || t->result)
+        t->last_error = turn->op_error.message;
+    t->result = NULL;
+    t->error = NULL;
+    t->event_count = 0;
+    t->start_count = 0;
+    turn->op.error = NULL;
+    hf__turn_commit(turn);
+}
+
+static bool may_try_again(const hf_ctx *turn)
+{
+    hf_worker *worker = turn->worker;
+    pthread_mutex_lock(&worker->lock);
+    bool quit = worker->quit;
+    pthread_mutex_unlock(&worker->lock);
+    hf_code lost = (hf_code)atomic_load(&turn->lost);
+    return !quit && lost != HF_STALE && lost != HF_RUN_CANCELLED;
+}
+
+static void decided(struct hf__op *op, void *arg)
+{
+    hf_ctx *turn = arg;
+    switch (op->code) {
+    case HF_OK:
+    case HF_STALE:
+    case HF_RUN_CANCELLED:
+    case HF_NOT_ALLOWED:
+    case HF_CLOSED: break;
+    case HF_UNAVAILABLE:
+        if (may_try_again(turn)) {
+            hf__turn_commit(turn);
+            return;
+        }
+        break;
+    default:
+        if (!turn->plain && may_try_again(turn)) {
+            send_plain(turn);
+            return;
+        }
+    }
+    report(turn, op->code);
+    hf__turn_release(turn);
+}
+
+/* Operations on a family of runs share a flusher. */
+static uint64_t shard_of(const hf_run *run)
+{
+    uint64_t shard;
+    const hf_id *id = hf_id_is_zero(run->root) ? &run->id : &run->root;
+    memcpy(&shard, id->bytes + 8, sizeof shard);
+    return shard;
+}
+
+void hf__turn_commit(hf_ctx *turn)
+{
+    const hf_run *run = &turn->claimed->run;
+    hf_error *error = turn->plain ? NULL : &turn->op_error;
+    turn->transition.version = HF_TRANSITION_VERSION;
+    turn->transition.run = run->id;
+    turn->transition.run_version = run->version;
+    turn->transition.worker = turn->worker->name;
+    turn->op = (struct hf__op){
+        .kind = HF__OP_COMMIT,
+        .tenant = turn->master->id,
+        .actor = turn->worker->name,
+        .commit = {
+            .transition = &turn->transition,
+            .start_ids = &turn->start_id,
+            .parentless = hf_id_is_zero(run->parent),
+        },
+        .error = error,
+        .done = decided,
+        .done_arg = turn,
+        .patience = -1,
+        .shard = shard_of(run),
+    };
+    hf__engine_submit(turn->worker->engine, &turn->op);
+}

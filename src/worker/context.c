@@ -1,0 +1,116 @@
+/* What a handler may ask and say about its run.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "worker/worker.h"
+
+#include "util/json.h"
+#include "util/text.h"
+
+#include <string.h>
+
+#define EVENTS_MOST 1000 /* of one attempt */
+
+hf_id hf_ctx_run(const hf_ctx *ctx)
+{
+    return ctx->claimed->run.id;
+}
+
+const char *hf_ctx_workflow(const hf_ctx *ctx)
+{
+    return ctx->claimed->run.workflow;
+}
+
+const char *hf_ctx_key(const hf_ctx *ctx)
+{
+    return ctx->claimed->run.key;
+}
+
+int hf_ctx_attempt(const hf_ctx *ctx)
+{
+    return ctx->claimed->run.attempt;
+}
+
+hf_client *hf_ctx_client(hf_ctx *ctx)
+{
+    return ctx->master->client;
+}
+
+/* Checks and copies a JSON value; NULL if it is not acceptable. */
+static const char *keep_json(hf_ctx *ctx, const char *json)
+{
+    size_t length = strlen(json);
+    if (length > hf__engine_max_payload(ctx->worker->engine))
+        return NULL;
+    if (hf__json_check(json, length, NULL) != HF_OK)
+        return NULL;
+    return hf__arena_strndup(&ctx->arena, json, length);
+}
+
+hf_code hf_return(hf_ctx *ctx, const char *json)
+{
+    ctx->result = json ? keep_json(ctx, json) : NULL;
+    return !json || ctx->result ? HF_OK : HF_INVALID;
+}
+
+void hf_retry_after(hf_ctx *ctx, int64_t delay)
+{
+    ctx->retry_after = delay > 0 ? delay : 1;
+}
+
+hf_code hf_fail_with(hf_ctx *ctx, const char *error_code, const char *json)
+{
+    const char *code = NULL, *error = NULL;
+    if (error_code) {
+        if (hf__label_check("error code", error_code, HF__NAME_MAX, NULL) != HF_OK)
+            return HF_INVALID;
+        if (!(code = hf__arena_strdup(&ctx->arena, error_code)))
+            return HF_NOMEM;
+    }
+    if (json && !(error = keep_json(ctx, json)))
+        return HF_INVALID;
+    ctx->error_code = code;
+    ctx->error = error;
+    return HF_OK;
+}
+
+hf_code hf_check(const hf_ctx *ctx)
+{
+    hf_code lost = (hf_code)atomic_load_explicit(&ctx->lost, memory_order_relaxed);
+    if (lost != HF_OK)
+        return lost;
+    return hf__turn_overdue(ctx) ? HF_TIMEOUT : HF_OK;
+}
+
+static bool make_place(hf_ctx *ctx)
+{
+    if (ctx->event_count < ctx->event_capacity)
+        return true;
+    size_t capacity = ctx->event_capacity ? ctx->event_capacity * 2 : 4;
+    hf_new_event *events = hf__arena_calloc(&ctx->arena, capacity, sizeof *events);
+    if (!events)
+        return false;
+    if (ctx->event_count)
+        memcpy(events, ctx->events, ctx->event_count * sizeof *events);
+    ctx->events = events;
+    ctx->event_capacity = capacity;
+    return true;
+}
+
+hf_code hf_record(hf_ctx *ctx, const char *name, const char *json)
+{
+    if (hf__label_check("event name", name, HF__NAME_MAX, NULL) != HF_OK)
+        return HF_INVALID;
+    if (ctx->event_count >= EVENTS_MOST)
+        return HF_TOO_LARGE;
+    const char *data = json ? keep_json(ctx, json) : NULL;
+    if (json && !data)
+        return HF_INVALID;
+    const char *copy = hf__arena_strdup(&ctx->arena, name);
+    if (!copy || !make_place(ctx))
+        return HF_NOMEM;
+    ctx->events[ctx->event_count++] = (hf_new_event){
+        .kind = "domain",
+        .name = copy,
+        .data = data,
+    };
+    return HF_OK;
+}

@@ -1,0 +1,268 @@
+/* Programs as handlers: input on stdin, result on stdout.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "worker/worker.h"
+
+#include "util/alloc.h"
+#include "util/buffer.h"
+#include "util/clock.h"
+#include "util/error.h"
+#include "util/json.h"
+#include "util/text.h"
+#include "worker/process.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define ARGUMENTS_MOST 1000
+#define EXIT_TRY_LATER 75 /* EX_TEMPFAIL of sysexits.h */
+#define MESSAGE_TAIL 380  /* bytes of stderr in the one-line error */
+
+struct hf__program {
+    char **argv;
+    int64_t time_limit; /* us; 0: none */
+    size_t max_output;
+};
+
+extern char **environ;
+
+/* ---- The program ---- */
+
+void hf__program_free(void *arg)
+{
+    struct hf__program *program = arg;
+    if (!program)
+        return;
+    for (size_t i = 0; program->argv && program->argv[i]; i++)
+        free(program->argv[i]);
+    free(program->argv);
+    free(program);
+}
+
+static hf_code copy_argv(struct hf__program *program, const char *const *argv, hf_error *err)
+{
+    size_t count = 0;
+    while (argv[count] && count <= ARGUMENTS_MOST)
+        count++;
+    if (count > ARGUMENTS_MOST)
+        return hf__fail(err, HF_INVALID, "a program takes at most %d arguments", ARGUMENTS_MOST);
+    program->argv = hf__calloc(count + 1, sizeof *program->argv);
+    if (!program->argv)
+        return hf__nomem(err);
+    for (size_t i = 0; i < count; i++)
+        if (!(program->argv[i] = hf__strdup(argv[i])))
+            return hf__nomem(err);
+    return HF_OK;
+}
+
+hf_code hf__program_new(struct hf__program **out, const hf_exec_options *options,
+                        size_t max_payload, hf_error *err)
+{
+    if (!options || options->version != HF_EXEC_OPTIONS_VERSION)
+        return hf__fail(err, HF_INVALID, "start the options with HF_EXEC_OPTIONS_INIT");
+    if (!options->argv || !options->argv[0] || !*options->argv[0])
+        return hf__fail(err, HF_INVALID, "name the program to run");
+    if (options->time_limit < 0)
+        return hf__fail(err, HF_INVALID, "a time limit is not negative");
+    struct hf__program *program = hf__calloc(1, sizeof *program);
+    if (!program)
+        return hf__nomem(err);
+    program->time_limit = options->time_limit;
+    program->max_output = max_payload;
+    if (options->max_output && options->max_output < max_payload)
+        program->max_output = options->max_output;
+    hf_code code = copy_argv(program, options->argv, err);
+    if (code == HF_OK)
+        *out = program;
+    else
+        hf__program_free(program);
+    return code;
+}
+
+/* ---- Its environment ---- */
+
+static const char *const OURS[] = { "HOLDFAST_RUN_ID=",  "HOLDFAST_WORKFLOW=", "HOLDFAST_KEY=",
+                                    "HOLDFAST_ATTEMPT=", "HOLDFAST_TENANT=",   "TRACEPARENT=" };
+enum { OUR_COUNT = sizeof OURS / sizeof *OURS };
+
+static bool is_ours(const char *variable)
+{
+    for (size_t i = 0; i < OUR_COUNT; i++)
+        if (strncmp(variable, OURS[i], strlen(OURS[i])) == 0)
+            return true;
+    return false;
+}
+
+/* The worker's own environment and what the run is; what the run lacks is not set. NULL: no memory. */
+static char **environment(struct hf__arena *arena, const hf_run *run)
+{
+    char id[HF_ID_TEXT], attempt[16];
+    size_t count = 0;
+    hf_id_format(run->id, id);
+    snprintf(attempt, sizeof attempt, "%d", run->attempt);
+    const char *values[OUR_COUNT] = {
+        id, run->workflow, run->key, attempt, run->tenant, run->trace
+    };
+    while (environ[count])
+        count++;
+    char **env = hf__arena_calloc(arena, count + OUR_COUNT + 1, sizeof *env);
+    if (!env)
+        return NULL;
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++)
+        if (!is_ours(environ[i]))
+            env[kept++] = environ[i];
+    for (size_t i = 0; i < OUR_COUNT; i++)
+        if (values[i] && !(env[kept++] = hf__arena_printf(arena, "%s%s", OURS[i], values[i])))
+            return NULL;
+    return env;
+}
+
+/* ---- What its end means ---- */
+
+static hf_code take_result(hf_ctx *ctx, struct hf__buffer *output, hf_error *err)
+{
+    hf_code code;
+    struct hf__buffer text = { 0 };
+    size_t length = output->length;
+    if (length == 0)
+        return HF_OK;
+    if (memchr(output->data, '\0', length) || !hf__utf8_valid(output->data, length))
+        return hf__fail(err, HF_HANDLER_FAILED, "the program's output is not UTF-8 text");
+    if (hf__json_check(output->data, length, NULL) == HF_OK) {
+        code = hf_return(ctx, output->data);
+    } else {
+        if (output->data[length - 1] == '\n')
+            length--;
+        hf__buffer_add_json_string(&text, output->data, length);
+        code = text.failed ? HF_NOMEM : hf_return(ctx, text.data);
+        hf__buffer_free(&text);
+    }
+    if (code == HF_INVALID)
+        return hf__fail(err, HF_HANDLER_FAILED, "output too large: more than %zu bytes as JSON",
+                        hf__engine_max_payload(ctx->worker->engine));
+    return code == HF_OK ? HF_OK : hf__nomem(err);
+}
+
+/* The end of what it wrote to stderr, without the last newlines, cut at a character. */
+static const char *last_words(struct hf__process_result *result)
+{
+    size_t length = result->tail_length, from = 0;
+    while (length > 0 && strchr("\n\r\t ", result->tail[length - 1]) && result->tail[length - 1])
+        length--;
+    result->tail[length] = '\0';
+    if (length > MESSAGE_TAIL)
+        from = length - MESSAGE_TAIL;
+    while (from > 0 && from < length && (result->tail[from] & 0xc0) == 0x80)
+        from++;
+    return result->tail + from;
+}
+
+static void keep_details(hf_ctx *ctx, const struct hf__process_result *result, const char *program)
+{
+    char code[32];
+    struct hf__buffer json = { 0 };
+    bool signalled = result->end == HF__PROCESS_SIGNALLED;
+    snprintf(code, sizeof code, "%s_%d", signalled ? "signal" : "exit", result->number);
+    hf__buffer_add_text(&json, "{\"program\":");
+    hf__buffer_add_json_string(&json, program, strlen(program));
+    hf__buffer_addf(&json, ",\"%s\":%d,\"stderr\":", signalled ? "signal" : "exit", result->number);
+    hf__buffer_add_json_string(&json, result->tail, result->tail_length);
+    hf__buffer_add_text(&json, "}");
+    if (!json.failed && hf_fail_with(ctx, code, json.data) != HF_OK)
+        ctx->error = NULL;
+    hf__buffer_free(&json);
+}
+
+static hf_code judge_exit(hf_ctx *ctx, const char *program, struct hf__process_result *result,
+                          hf_error *err)
+{
+    if (result->number == 0)
+        return take_result(ctx, &result->output, err);
+    keep_details(ctx, result, program);
+    const char *words = last_words(result);
+    const char *colon = *words ? ": " : "";
+    if (result->number == EXIT_TRY_LATER)
+        return hf__fail(err, HF_RETRY, "%.100s asks to be tried again later%s%s", program, colon,
+                        words);
+    if (result->number == 127)
+        return hf__fail(err, HF_HANDLER_FAILED, "%.100s: a program was not found (exit 127)%s%s",
+                        program, colon, words);
+    if (result->number == 126)
+        return hf__fail(err, HF_HANDLER_FAILED, "%.100s: a program may not be run (exit 126)%s%s",
+                        program, colon, words);
+    return hf__fail(err, HF_HANDLER_FAILED, "%.100s failed with exit %d%s%s", program,
+                    result->number, colon, words);
+}
+
+static hf_code judge(hf_ctx *ctx, const char *program, struct hf__process_result *result,
+                     hf_error *err)
+{
+    switch (result->end) {
+    case HF__PROCESS_EXITED: return judge_exit(ctx, program, result, err);
+    case HF__PROCESS_SIGNALLED:
+        keep_details(ctx, result, program);
+        return hf__fail(err, HF_HANDLER_FAILED, "%.100s was killed by signal %d", program,
+                        result->number);
+    case HF__PROCESS_NOT_STARTED:
+        return hf__fail(err, HF_HANDLER_FAILED, "%.200s cannot be run: %s", program,
+                        strerror(result->number));
+    case HF__PROCESS_LATE:
+        return hf__fail(err, HF_HANDLER_FAILED, "%.100s was killed: it ran into its time limit",
+                        program);
+    case HF__PROCESS_UNWANTED:
+        return hf__fail(err, HF_HANDLER_FAILED, "%.100s was killed: its run was taken away",
+                        program);
+    case HF__PROCESS_TALKATIVE: break;
+    }
+    return hf__fail(err, HF_HANDLER_FAILED, "%.100s: output too large", program);
+}
+
+/* ---- Running it ---- */
+
+/* From here on the thread is told when the run is lost. */
+static void set_wake_fd(hf_ctx *ctx, int fd)
+{
+    uint64_t one = 1;
+    pthread_mutex_lock(&ctx->worker->lock);
+    ctx->wake_fd = fd;
+    if (fd >= 0 && atomic_load(&ctx->lost) != HF_OK && write(fd, &one, sizeof one) < 0)
+        ctx->wake_fd = fd; /* cannot happen on a new descriptor */
+    pthread_mutex_unlock(&ctx->worker->lock);
+}
+
+static int64_t sooner(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+hf_code hf__program_handle(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    const struct hf__program *program = arg;
+    struct hf__arena arena = { 0 };
+    int64_t limit = program->time_limit ? hf__monotonic_us() + program->time_limit : INT64_MAX;
+    struct hf__process_result *result = hf__arena_alloc(&arena, sizeof *result);
+    struct hf__process_spec spec = {
+        .argv = (const char *const *)program->argv,
+        .env = environment(&arena, &ctx->claimed->run),
+        .input = input,
+        .input_length = strlen(input),
+        .max_output = program->max_output,
+        .until = sooner(limit, ctx->deadline),
+        .wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
+    };
+    hf_code code = spec.env && result && spec.wake_fd >= 0 ? HF_OK : hf__nomem(err);
+    if (code == HF_OK) {
+        set_wake_fd(ctx, spec.wake_fd);
+        hf__process_run(&spec, result);
+        set_wake_fd(ctx, -1);
+        code = judge(ctx, program->argv[0], result, err);
+        hf__buffer_free(&result->output);
+    }
+    if (spec.wake_fd >= 0)
+        close(spec.wake_fd);
+    hf__arena_free(&arena);
+    return code;
+}

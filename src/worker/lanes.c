@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/worker.h"
+
+#include "util/alloc.h"
+#include "util/buffer.h"
+#include "util/clock.h"
+#include "util/error.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static size_t pattern_count(const hf_worker *worker)
+{
+    return worker->prefix_count ? worker->prefix_count : worker->registry.count;
+}
+
+static const char *pattern_at(const hf_worker *worker, size_t i)
+{
+    return worker->prefix_count ? worker->prefixes[i] : worker->registry.routes[i].pattern;
+}
+
+char *hf__lanes_patterns_json(const hf_worker *worker)
+{
+    struct hf__buffer json = { 0 };
+    hf__buffer_add_text(&json, "[");
+    for (size_t i = 0; i < pattern_count(worker); i++) {
+        const char *pattern = pattern_at(worker, i);
+        hf__buffer_add_text(&json, i ? "," : "");
+        hf__buffer_add_json_string(&json, pattern, strlen(pattern));
+    }
+    hf__buffer_add_text(&json, "]");
+    return hf__buffer_take(&json);
+}
+
+/* Names are compared byte by byte and consist of bytes above ' ' and below DEL: so a name alone is [name, "name "), and a
+ * family is [stem, stem + DEL). */
+static void add_range(struct hf__table *params, int tenant, const char *pattern)
+{
+    size_t length = strlen(pattern);
+    bool family = pattern[length - 1] == '*';
+    size_t stem = family ? length - 1 : length;
+    char *high = hf__arena_alloc(params->arena, stem + 2);
+    char *low = hf__arena_strndup(params->arena, pattern, stem);
+    if (!high || !low) {
+        params->failed = true;
+        return;
+    }
+    memcpy(high, pattern, stem);
+    memcpy(high + stem, family ? "\x7f" : " ", 2);
+    struct hf__cell *row = hf__table_add(params);
+    row[0] = hf__number(tenant);
+    row[1] = hf__text(low);
+    row[2] = hf__text(high);
+}
+
+static void add_ranges(hf_worker *worker, struct hf__table *params, int tenant)
+{
+    for (size_t i = 0; i < pattern_count(worker); i++)
+        add_range(params, tenant, pattern_at(worker, i));
+    add_range(params, tenant, "holdfast.*");
+}
+
+/* A newer program's chores are left to it. */
+static bool may_serve(const char *workflow)
+{
+    return strncmp(workflow, "holdfast.", strlen("holdfast.")) != 0 || hf__chore_find(workflow);
+}
+
+static int by_id(const void *a, const void *b)
+{
+    const struct hf__lane *x = a, *y = b;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+/* Sorts and drops doubles; a served lane wins over a foreign one. */
+static void tidy(struct hf__lanes *lanes)
+{
+    size_t kept = 0;
+    qsort(lanes->items, lanes->count, sizeof *lanes->items, by_id);
+    for (size_t i = 0; i < lanes->count; i++) {
+        if (kept && lanes->items[kept - 1].id == lanes->items[i].id)
+            lanes->items[kept - 1].served |= lanes->items[i].served;
+        else
+            lanes->items[kept++] = lanes->items[i];
+    }
+    lanes->count = kept;
+}
+
+static hf_code replace(struct hf__lanes *lanes, const struct hf__table *found, bool afresh,
+                       hf_error *err)
+{
+    struct hf__lanes next = { .learned_at = hf__monotonic_us() };
+    next.items = hf__calloc((size_t)found->nrows + lanes->count + 1, sizeof *next.items);
+    if (!next.items)
+        return hf__nomem(err);
+    for (int i = 0; i < found->nrows; i++) {
+        const struct hf__cell *row = hf__table_row(found, i);
+        next.items[next.count++] = (struct hf__lane){
+            .id = (int32_t)hf__as_number(row[0]),
+            .served = may_serve(hf__as_text(row[1])),
+        };
+    }
+    for (size_t i = 0; !afresh && i < lanes->count; i++)
+        if (!lanes->items[i].served)
+            next.items[next.count++] = lanes->items[i];
+    tidy(&next);
+    free(lanes->items);
+    *lanes = next;
+    return HF_OK;
+}
+
+hf_code hf__lanes_learn(hf_worker *worker, bool afresh, hf_error *err)
+{
+    struct hf__arena arena = { 0 };
+    struct hf__table params, found;
+    hf__table_init(&params, &arena, 3);
+    hf__table_init(&found, &arena, 4);
+    if (worker->all_tenants)
+        add_ranges(worker, &params, 0);
+    else
+        for (size_t i = 0; i < worker->master_count; i++)
+            add_ranges(worker, &params, worker->masters[i]->id);
+
+    hf_code code = params.failed ? hf__nomem(err) : HF_OK;
+    if (code == HF_OK)
+        code = hf__worker_query(worker, HF__STMT_SERVED_LANES, &params, &found, err);
+    if (code == HF_OK)
+        code = replace(&worker->lanes, &found, afresh, err);
+    hf__arena_free(&arena);
+    return code;
+}
+
+const struct hf__lane *hf__lanes_find(const struct hf__lanes *lanes, int32_t id)
+{
+    struct hf__lane wanted = { .id = id };
+    if (!lanes->count)
+        return NULL;
+    return bsearch(&wanted, lanes->items, lanes->count, sizeof wanted, by_id);
+}
+
+hf_code hf__lanes_add_foreign(struct hf__lanes *lanes, int32_t id, hf_error *err)
+{
+    struct hf__lane *items = hf__realloc(lanes->items, (lanes->count + 1) * sizeof *items);
+    if (!items)
+        return hf__nomem(err);
+    lanes->items = items;
+    items[lanes->count++] = (struct hf__lane){ .id = id };
+    tidy(lanes);
+    return HF_OK;
+}
+
+void hf__lanes_free(struct hf__lanes *lanes)
+{
+    free(lanes->items);
+    *lanes = (struct hf__lanes){ 0 };
+}

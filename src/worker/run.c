@@ -1,0 +1,137 @@
+/* A worker's working life: from its registration to its end.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "worker/worker.h"
+
+#include "util/alloc.h"
+#include "util/error.h"
+
+#include <string.h>
+
+static hf_code put_workflows(hf_worker *worker, const struct hf__master *master, hf_error *err)
+{
+    hf_code code = HF_OK;
+    for (size_t i = 0; code == HF_OK && i < worker->registry.count; i++) {
+        const struct hf__route *route = &worker->registry.routes[i];
+        hf_workflow workflow = { .name = route->pattern };
+        if (!route->family)
+            code = hf_workflow_put(master->client, &workflow, 0, err);
+    }
+    return code;
+}
+
+static hf_code prepare(hf_worker *worker, hf_error *err)
+{
+    hf_code code = hf__masters_resolve(worker, err);
+    for (size_t i = 0; code == HF_OK && i < worker->master_count; i++)
+        code = put_workflows(worker, worker->masters[i], err);
+    if (code == HF_OK)
+        code = hf__identity_describe(worker, err);
+    if (code == HF_OK)
+        code = hf__identity_register(worker, err);
+    if (code == HF_OK)
+        code = hf__engine_listen(worker->engine, &worker->ear, hf__claimer_hear, worker, err);
+    return code;
+}
+
+static bool start_hand(hf_worker *worker, struct hf__hand *hand)
+{
+    hand->worker = hf__worker_ref(worker);
+    atomic_fetch_add(&worker->master_users, 1);
+    pthread_mutex_lock(&worker->lock);
+    worker->hands_alive++;
+    pthread_mutex_unlock(&worker->lock);
+    if (pthread_create(&hand->thread, NULL, hf__hand_main, hand) == 0)
+        return true;
+    pthread_mutex_lock(&worker->lock);
+    worker->hands_alive--;
+    pthread_mutex_unlock(&worker->lock);
+    atomic_fetch_sub(&worker->master_users, 1);
+    hf__worker_unref(worker);
+    hand->worker = NULL;
+    return false;
+}
+
+/* What a start has brought to life. */
+struct crew {
+    bool claimer;
+    bool beat;
+};
+
+static hf_code start(hf_worker *worker, struct crew *crew, hf_error *err)
+{
+    worker->hands = hf__calloc((size_t)worker->threads, sizeof *worker->hands);
+    if (!worker->hands)
+        return hf__nomem(err);
+    int hands = 0;
+    while (hands < worker->threads && start_hand(worker, &worker->hands[hands]))
+        hands++;
+    crew->beat = hands == worker->threads &&
+                 pthread_create(&worker->beat_thread, NULL, hf__beat_main, worker) == 0;
+    crew->claimer =
+        crew->beat && pthread_create(&worker->claimer_thread, NULL, hf__claimer_main, worker) == 0;
+    if (crew->claimer)
+        return HF_OK;
+    return hf__fail(err, HF_INTERNAL, "the system gave no more threads; ask for less than %d",
+                    worker->threads);
+}
+
+/* A hand that sits in a handler which does not return is left alone; it holds what it needs. */
+static void join_hands(hf_worker *worker)
+{
+    for (int i = 0; worker->hands && i < worker->threads; i++) {
+        struct hf__hand *hand = &worker->hands[i];
+        if (!hand->worker)
+            continue;
+        pthread_mutex_lock(&worker->lock);
+        bool ended = hand->ended;
+        pthread_mutex_unlock(&worker->lock);
+        if (ended)
+            pthread_join(hand->thread, NULL);
+        else
+            pthread_detach(hand->thread);
+    }
+}
+
+static void end(hf_worker *worker, const struct crew *crew)
+{
+    if (!crew->claimer) {
+        pthread_mutex_lock(&worker->lock);
+        worker->claimer_ended = true;
+        pthread_mutex_unlock(&worker->lock);
+        hf_worker_stop(worker);
+    }
+    hf__drain(worker);
+    if (crew->claimer)
+        pthread_join(worker->claimer_thread, NULL);
+    if (crew->beat)
+        pthread_join(worker->beat_thread, NULL);
+    join_hands(worker);
+}
+
+hf_code hf_worker_run(hf_worker *worker, hf_error *err)
+{
+    struct crew crew = { false, false };
+    if (worker->has_run)
+        return hf__fail(err, HF_INVALID, "a worker runs once; make a new one");
+    if (worker->registry.count == 0)
+        return hf__fail(err, HF_INVALID,
+                        "the worker has no handlers; register one before running it");
+    worker->has_run = true;
+
+    hf_code code = prepare(worker, err);
+    if (code == HF_OK) {
+        code = start(worker, &crew, err);
+        if (code == HF_OK)
+            hf__worker_observe(worker, HF_WORKER_STARTED, worker->name);
+        end(worker, &crew);
+    }
+    if (worker->ear)
+        hf__engine_unlisten(worker->ear);
+    hf__identity_remove(worker);
+    hf__masters_leave(worker);
+    hf__worker_observe(worker, HF_WORKER_STOPPED, NULL);
+    if (code == HF_OK && worker->end_code != HF_OK)
+        code = hf__fail(err, worker->end_code, "the worker ended by itself: %s",
+                        hf_code_meaning(worker->end_code));
+    return code;
+}

@@ -1,0 +1,289 @@
+/* One turn: what the handler said becomes a transition.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "worker/worker.h"
+
+#include "kernel/retry.h"
+#include "util/buffer.h"
+#include "util/clock.h"
+#include "util/error.h"
+#include "util/id.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+bool hf__turn_overdue(const hf_ctx *turn)
+{
+    return turn->deadline != INT64_MAX && hf__monotonic_us() >= turn->deadline;
+}
+
+void hf__turn_lose(hf_ctx *turn, hf_code code)
+{
+    int held = HF_OK;
+    uint64_t one = 1;
+    if (!atomic_compare_exchange_strong(&turn->lost, &held, (int)code))
+        return;
+    if (turn->wake_fd >= 0 && write(turn->wake_fd, &one, sizeof one) < 0)
+        return; /* the counter is full: it is awake already */
+}
+
+/* ---- Failing ---- */
+
+static char *keep_text(hf_ctx *turn, struct hf__buffer *text)
+{
+    char *copy = text->failed ? NULL : hf__arena_strdup(&turn->arena, text->data);
+    hf__buffer_free(text);
+    return copy;
+}
+
+static void add_member(struct hf__buffer *json, const char *name, const char *text)
+{
+    hf__buffer_addf(json, ",\"%s\":", name);
+    if (text)
+        hf__buffer_add_json_string(json, text, strlen(text));
+    else
+        hf__buffer_add_text(json, "null");
+}
+
+static char *error_json(hf_ctx *turn, const char *code, const char *message)
+{
+    struct hf__buffer json = { 0 };
+    hf__buffer_addf(&json, "{\"attempt\":%d", turn->claimed->run.attempt);
+    add_member(&json, "code", code);
+    add_member(&json, "message", message);
+    hf__buffer_add_text(&json, "}");
+    return keep_text(turn, &json);
+}
+
+static char *letter_json(hf_ctx *turn, const hf_transition *t)
+{
+    const hf_run *run = &turn->claimed->run;
+    char id[HF_ID_TEXT];
+    struct hf__buffer json = { 0 };
+    hf_id_format(run->id, id);
+    hf__buffer_addf(&json, "{\"run\":\"%s\"", id);
+    add_member(&json, "workflow", run->workflow);
+    add_member(&json, "key", run->key);
+    add_member(&json, "error_code", t->error_code);
+    add_member(&json, "last_error", t->last_error);
+    hf__buffer_addf(&json, ",\"input\":%s}", run->input ? run->input : "null");
+    return keep_text(turn, &json);
+}
+
+/* Starts the workflow that is told of runs that failed for good; never for its own failures, which would not end. */
+static void add_dead_letter(hf_ctx *turn, struct hf__random *random)
+{
+    const hf_claimed *claimed = turn->claimed;
+    hf_transition *t = &turn->transition;
+    if (!claimed->dead_letter || strcmp(claimed->dead_letter, claimed->run.workflow) == 0)
+        return;
+    char id[HF_ID_TEXT];
+    hf_id_format(claimed->run.id, id);
+    snprintf(turn->start_key, sizeof turn->start_key, "dead-letter:%s:%" PRId64, id,
+             claimed->run.version);
+    turn->start = (hf_trigger_spec)HF_TRIGGER_INIT;
+    turn->start.workflow = claimed->dead_letter;
+    turn->start.key = turn->start_key;
+    turn->start.trace = claimed->run.trace;
+    turn->start.input = letter_json(turn, t);
+    if (!turn->start.input)
+        return;
+    hf__id_make(&turn->start_id, hf__clock_now(&hf__system_clock), random);
+    t->starts = &turn->start;
+    t->start_count = 1;
+}
+
+static void fail_for_good(hf_ctx *turn, const char *code, const char *message,
+                          struct hf__random *random)
+{
+    hf_transition *t = &turn->transition;
+    t->turn = HF_TURN_FAIL;
+    t->error_code = code;
+    t->last_error = message;
+    if (!t->error)
+        t->error = error_json(turn, code, message);
+    add_dead_letter(turn, random);
+}
+
+/* A handler may write anything into its error: it comes out as bounded text. */
+static const char *clean_message(hf_ctx *turn, hf_code code, hf_error *err)
+{
+    hf_error clean;
+    err->message[sizeof err->message - 1] = '\0';
+    hf__fail(&clean, code, "%s", err->message[0] ? err->message : hf_code_meaning(code));
+    const char *copy = hf__arena_strdup(&turn->arena, clean.message);
+    return copy ? copy : hf_code_meaning(code);
+}
+
+static void decide_failure(hf_ctx *turn, hf_code code, hf_error *err, struct hf__random *random)
+{
+    const hf_claimed *claimed = turn->claimed;
+    hf_transition *t = &turn->transition;
+    struct hf__retry_policy policy = {
+        .max_attempts = claimed->run.max_attempts,
+        .base = claimed->retry_base,
+        .cap = claimed->retry_cap,
+    };
+    struct hf__failure failure = {
+        .permanent = code == HF_PERMANENT,
+        .retry_after = turn->retry_after,
+    };
+    struct hf__verdict verdict =
+        hf__retry_decide(&policy, &failure, claimed->run.attempt, hf__random_unit(random));
+    const char *error_code = turn->error_code ? turn->error_code : hf_code_name(code);
+    const char *message = clean_message(turn, code, err);
+    t->error = turn->error;
+    if (verdict.turn == HF_TURN_FAIL) {
+        fail_for_good(turn, error_code, message, random);
+        return;
+    }
+    t->turn = HF_TURN_RETRY;
+    t->retry_delay = verdict.delay;
+    t->error_code = error_code;
+    t->last_error = message;
+    if (!t->error)
+        t->error = error_json(turn, error_code, message);
+}
+
+/* ---- Playing ---- */
+
+static void report_start(const hf_ctx *turn)
+{
+    const hf_worker *worker = turn->worker;
+    if (!worker->observer)
+        return;
+    const hf_run *run = &turn->claimed->run;
+    hf_worker_event event = {
+        .kind = HF_WORKER_RUN_STARTED,
+        .run = run->id,
+        .workflow = run->workflow,
+        .tenant = run->tenant,
+        .attempt = run->attempt,
+        .status = HF_LEASED,
+    };
+    worker->observer(&event, worker->observer_arg);
+}
+
+static void report_loss(const hf_ctx *turn, hf_code lost, int64_t duration)
+{
+    const hf_worker *worker = turn->worker;
+    if (!worker->observer)
+        return;
+    const hf_run *run = &turn->claimed->run;
+    hf_worker_event event = {
+        .kind = HF_WORKER_RUN_LOST,
+        .run = run->id,
+        .workflow = run->workflow,
+        .tenant = run->tenant,
+        .attempt = run->attempt,
+        .status = lost == HF_RUN_CANCELLED ? HF_CANCELLED : HF_LEASED,
+        .message = hf_code_meaning(lost),
+        .duration = duration,
+    };
+    worker->observer(&event, worker->observer_arg);
+}
+
+static void decide(hf_ctx *turn, hf_code code, hf_error *err, struct hf__random *random)
+{
+    hf_transition *t = &turn->transition;
+    t->events = turn->events;
+    t->event_count = turn->event_count;
+    if (hf__turn_overdue(turn)) {
+        fail_for_good(turn, "deadline_exceeded", "the run's deadline passed while it was worked on",
+                      random);
+    } else if (code == HF_OK) {
+        t->turn = HF_TURN_SUCCEED;
+        t->result = turn->result ? turn->result : "null";
+    } else {
+        decide_failure(turn, code, err, random);
+    }
+}
+
+/* True: the hand may decide. False: the drain has given the run back meanwhile. */
+static bool begin_commit(hf_ctx *turn)
+{
+    hf_worker *worker = turn->worker;
+    pthread_mutex_lock(&worker->lock);
+    bool mine = turn->state == HF__TURN_RUNNING;
+    if (mine)
+        turn->state = HF__TURN_COMMITTING;
+    else
+        worker->abandoned--;
+    pthread_mutex_unlock(&worker->lock);
+    return mine;
+}
+
+static void finish(hf_ctx *turn, hf_code code, hf_error *err, int64_t duration,
+                   struct hf__random *random)
+{
+    bool mine = begin_commit(turn);
+    hf_code lost = (hf_code)atomic_load(&turn->lost);
+    if (!mine || lost == HF_STALE || lost == HF_RUN_CANCELLED) {
+        report_loss(turn, lost, duration);
+        hf__turn_release(turn);
+        return;
+    }
+    turn->duration = duration;
+    if (lost == HF_CLOSED && code != HF_OK)
+        turn->transition.turn = HF_TURN_GIVE_BACK;
+    else
+        decide(turn, code, err, random);
+    hf__turn_commit(turn);
+}
+
+/* Runs that must not reach a handler, and why. */
+static const char *refusal(const hf_claimed *claimed, const char **code)
+{
+    if (claimed->overdue) {
+        *code = "deadline_exceeded";
+        return "the run's deadline has passed";
+    }
+    *code = "attempts_exhausted";
+    return "no attempts are left; its last holder did not come back";
+}
+
+static int64_t play_handler(hf_ctx *turn, hf_handler handler, void *arg, struct hf__random *random)
+{
+    hf_error err;
+    err.code = HF_OK;
+    err.sqlstate[0] = err.message[0] = '\0';
+    const char *input = turn->claimed->run.input;
+    report_start(turn);
+    int64_t began = hf__monotonic_us();
+    hf_code code = handler(turn, input ? input : "null", &err, arg);
+    int64_t duration = hf__monotonic_us() - began;
+    finish(turn, code, &err, duration, random);
+    return duration;
+}
+
+int64_t hf__turn_play(hf_ctx *turn, struct hf__random *random)
+{
+    const hf_claimed *claimed = turn->claimed;
+    const char *code = "no_handler_registered";
+    const char *message = code;
+    if (claimed->overdue || claimed->exhausted) {
+        message = refusal(claimed, &code);
+    } else {
+        hf_handler chore = hf__chore_find(claimed->run.workflow);
+        const struct hf__route *route =
+            chore ? NULL : hf__registry_find(&turn->worker->registry, claimed->run.workflow);
+        if (chore)
+            return play_handler(turn, chore, NULL, random);
+        if (route)
+            return play_handler(turn, route->handler, route->arg, random);
+    }
+    if (begin_commit(turn)) {
+        fail_for_good(turn, code, message, random);
+        hf__turn_commit(turn);
+    } else {
+        hf__turn_release(turn);
+    }
+    return -1;
+}
+
+void hf__turn_give_back(hf_ctx *turn)
+{
+    turn->transition.turn = HF_TURN_GIVE_BACK;
+    hf__turn_commit(turn);
+}

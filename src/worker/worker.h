@@ -1,0 +1,294 @@
+/* The inside of a worker.
+ *
+ * Threads: the caller of hf_worker_run watches over start and stop; the claimer fetches runs; hands run handlers; the beat
+ * prolongs leases. The engine's flushers call back when an operation is decided.
+ *
+ * Locks: worker->beat_lock before worker->lock. The engine may hold its own locks while it calls back, and call-backs take
+ * worker->lock; so nothing of the engine or of a client is called under worker->lock. Under beat_lock the worker's row is
+ * written, so that the last thing said of it is the last thing that holds.
+ *
+ * Memory: a worker lives until its owner, its hands, its hauls and its errands are done with it (hf__worker_ref). So a handler
+ * that never returns, and a store that never answers, do no harm after hf_worker_run has returned.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef HF_WORKER_WORKER_H
+#define HF_WORKER_WORKER_H
+
+#include <holdfast/holdfast.h>
+
+#include "client/client.h"
+#include "util/arena.h"
+#include "util/random.h"
+#include "worker/heads.h"
+#include "worker/lanes.h"
+#include "worker/registry.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum {
+    HF__CLAIM_MOST = 500,       /* runs of one claim */
+    HF__AHEAD_MOST = 1000,      /* runs queued or running */
+    HF__COMMITTING_MOST = 4000, /* commits under way */
+    HF__RINGING_LANES = 64,     /* lanes named by wake-ups; more mean "any" */
+    HF__ALONE_ATTEMPT = 3,      /* a suspect in its third attempt runs alone */
+};
+
+/* A tenant the worker works for; never freed before the worker. */
+struct hf__master {
+    int id;
+    char *name;
+    hf_client *client; /* acts in the worker's name */
+};
+
+/* An operation that a thread of the worker waits for, but leaves behind when the worker ends before the answer. Allocated
+ * by its user; then `dispose` gives it back from the flusher's thread. */
+struct hf__errand {
+    hf_worker *worker;
+    struct hf__op op;
+    hf_error error;
+    pthread_cond_t *answer; /* signalled under worker->lock */
+    bool answered;
+    bool left;
+    void (*dispose)(struct hf__errand *errand);
+};
+
+/* What one claim brought: its runs share an arena, which goes when the last of them is done with. */
+struct hf__haul {
+    struct hf__errand errand; /* first: disposed of through it */
+    struct hf__arena arena;
+    int64_t sent_at; /* monotonic us */
+    hf_ctx *turns;
+    size_t left; /* turns not released; worker->lock */
+};
+
+enum hf__turn_state {
+    HF__TURN_QUEUED,
+    HF__TURN_RUNNING,
+    HF__TURN_COMMITTING,
+    HF__TURN_ABANDONED /* given back by the drain while its handler still runs */
+};
+
+/* One attempt of one run: the handler's context. */
+struct hf_ctx {
+    hf_worker *worker;
+    struct hf__haul *haul;
+    const hf_claimed *claimed;
+    const struct hf__master *master;
+    int64_t deadline; /* monotonic us; INT64_MAX: none */
+
+    /* Under worker->lock. */
+    hf_ctx *older; /* all held turns, in no order that matters */
+    hf_ctx *newer;
+    hf_ctx *behind; /* in the queue */
+    enum hf__turn_state state;
+    int users;           /* who still needs it: its hand or its commit, both once it is abandoned */
+    int wake_fd;         /* told when `lost` changes; -1: nobody waits */
+    int64_t extended_at; /* monotonic us of the claim or the last heartbeat */
+    bool alone;
+
+    atomic_int lost; /* hf_code; HF_OK while held */
+
+    /* The hand's until it commits. */
+    struct hf__arena arena;
+    const char *result;
+    const char *error;
+    const char *error_code;
+    int64_t retry_after;
+    hf_new_event *events;
+    size_t event_count;
+    size_t event_capacity;
+    int64_t duration; /* us of the handler */
+
+    /* The commit's. */
+    hf_transition transition;
+    hf_trigger_spec start; /* of the dead-letter workflow */
+    hf_id start_id;
+    char start_key[64];
+    struct hf__op op;
+    bool plain; /* what it brought was refused; sent again with the bare failure */
+    hf_error op_error;
+};
+
+/* What the claimer needs before its next claim. */
+enum hf__wish {
+    HF__WISH_NOTHING,
+    HF__WISH_ROOM,       /* the queue is half empty */
+    HF__WISH_IDLE_HAND,  /* a suspect goes into an idle hand */
+    HF__WISH_EMPTY_HANDS /* a suspect of many attempts goes alone */
+};
+
+struct hf__hand {
+    hf_worker *worker;
+    pthread_t thread;
+    bool ended; /* worker->lock */
+};
+
+/* What wake-ups said since the claimer last looked. */
+struct hf__ring {
+    bool any;       /* some lane, or more than fit */
+    bool workflows; /* lanes may have come */
+    size_t lane_count;
+    int32_t lanes[HF__RINGING_LANES];
+};
+
+struct hf_worker {
+    atomic_int refs;
+    atomic_int
+        master_users;  /* hands, and hf_worker_run: the last one closes the tenants' clients */
+    hf_client *client; /* borrowed until hf_worker_run returns */
+    struct hf__engine *engine;
+    char *name;
+    char *host;
+    char **prefixes; /* given as an option; each ends with '*' */
+    size_t prefix_count;
+    char **tenants; /* given as an option */
+    size_t tenant_count;
+    char *tenants_json; /* as registered */
+    char *serves_json;
+    int threads;
+    int64_t poll;
+    int64_t heartbeat; /* us; 0: by the leases */
+    int64_t stop_limit;
+    hf_worker_observer observer;
+    void *observer_arg;
+    struct hf__registry registry;
+    bool has_run;
+
+    int stop_fd;           /* rung by hf_worker_stop and by whoever the drain waits for */
+    atomic_int stop_calls; /* hf_worker_stop, or the worker's own reasons to end */
+    atomic_bool draining;
+    atomic_bool idle;       /* said of the worker in the store */
+    atomic_bool store_lost; /* a query failed and none has worked since */
+    atomic_bool adopt;      /* the store came back: look for claims whose answer was lost */
+
+    struct hf__master **masters; /* the claimer's alone, once it runs; only grows */
+    size_t master_count;
+    bool all_tenants;
+    struct hf__lanes lanes; /* the claimer's alone */
+    struct hf__heads heads; /* the claimer's alone */
+
+    pthread_mutex_t beat_lock;
+
+    pthread_mutex_t lock;
+    pthread_cond_t work;    /* hands wait for the queue */
+    pthread_cond_t claimer; /* the claimer waits for room, wake-ups and answers */
+    pthread_cond_t beat;    /* the beat waits for its time and its answer */
+    hf_code end_code;       /* why it ends by itself */
+    bool stopping;          /* no new claims */
+    bool quit;              /* leave what is not answered yet */
+    bool claimer_ended;
+    enum hf__wish wish; /* what the claimer waits for */
+    bool prompted;      /* it is there */
+    struct hf__ring ring;
+    hf_ctx *first; /* of the queue */
+    hf_ctx *last;
+    hf_ctx *held; /* newest */
+    int queued;
+    int running;
+    int held_count;
+    int idle_hands;
+    int hands_alive;
+    int abandoned;          /* hands that sit in a handler given back */
+    int alone;              /* held runs that must have no company */
+    double average;         /* us of a handler; negative: not measured yet */
+    int64_t shortest_lease; /* us, since the worker last held nothing; 0: holds nothing */
+    bool beat_now;
+
+    pthread_t claimer_thread;
+    pthread_t beat_thread;
+    struct hf__hand *hands;
+    struct hf__ear *ear;
+};
+
+/* worker.c */
+hf_worker *hf__worker_ref(hf_worker *worker);
+void hf__worker_unref(hf_worker *worker);
+/* As hf_worker_stop, for the worker's own reasons: hf_worker_run will return `code`. */
+void hf__worker_end(hf_worker *worker, hf_code code);
+/* Wakes the thread that watches over the drain. */
+void hf__worker_nudge(hf_worker *worker);
+void hf__worker_observe(const hf_worker *worker, hf_worker_event_kind kind, const char *message);
+/* Every query tells here how it ended, so that the loss of the store and its return are reported once each. */
+void hf__worker_heard_from_store(hf_worker *worker, hf_code code, const hf_error *err);
+/* Waits at most until a monotonic time; worker->lock is held. */
+void hf__worker_wait(hf_worker *worker, pthread_cond_t *cond, int64_t until);
+/* A query of the worker's; the outcome is told to hf__worker_heard_from_store. */
+hf_code hf__worker_query(hf_worker *worker, enum hf__stmt stmt, const struct hf__table *params,
+                         struct hf__table *result, hf_error *err);
+
+/* identity.c */
+hf_code hf__identity_choose(hf_worker *worker, const char *name, hf_error *err);
+/* Writes down what it serves; once, before it is registered. */
+hf_code hf__identity_describe(hf_worker *worker, hf_error *err);
+hf_code hf__identity_register(hf_worker *worker, hf_error *err);
+/* If that fails, its row expires by itself. */
+void hf__identity_remove(hf_worker *worker);
+
+/* masters.c */
+hf_code hf__masters_resolve(hf_worker *worker, hf_error *err);
+/* NULL: the store could not be asked. */
+const struct hf__master *hf__master_find(hf_worker *worker, int id, const char *tenant);
+/* Never called from a flusher's thread, which could not close the engine under itself. */
+void hf__masters_leave(hf_worker *worker);
+
+/* errand.c */
+void hf__errand_init(struct hf__errand *errand, hf_worker *worker, pthread_cond_t *answer,
+                     void (*dispose)(struct hf__errand *));
+/* Sends it and waits. False: left behind, the errand is no longer the caller's. */
+bool hf__errand_run(struct hf__errand *errand);
+
+/* claimer.c */
+void *hf__claimer_main(void *worker);
+void hf__claimer_hear(const struct hf__heard *heard, void *worker);
+/* Hands and commits say that there may be room; worker->lock is held. */
+void hf__claimer_prompt(hf_worker *worker);
+
+/* haul.c */
+struct hf__haul *hf__haul_new(hf_worker *worker);
+void hf__haul_free(struct hf__haul *haul);
+/* Puts the claimed runs into the queue, or gives them back when the worker is stopping. */
+void hf__haul_admit(struct hf__haul *haul);
+
+/* adopt.c */
+/* Gives back what the store says this worker holds and it does not. The claimer's. */
+void hf__adopt(hf_worker *worker);
+
+/* hands.c */
+void *hf__hand_main(void *hand);
+
+/* turn.c */
+/* Runs the handler and commits what it decided; the turn is no longer the caller's. Returns the handler's us, negative if
+ * there was none. */
+int64_t hf__turn_play(hf_ctx *turn, struct hf__random *random);
+/* Takes a run out of the worker's hands, at the drain. */
+void hf__turn_give_back(hf_ctx *turn);
+/* Tells a handler that its run is lost; worker->lock is held. */
+void hf__turn_lose(hf_ctx *turn, hf_code code);
+bool hf__turn_overdue(const hf_ctx *turn);
+
+/* commit.c */
+void hf__turn_commit(hf_ctx *turn);
+/* One user less; worker->lock is not held. */
+void hf__turn_release(hf_ctx *turn);
+
+/* beat.c */
+void *hf__beat_main(void *worker);
+/* Says in the store that the worker lives, what it holds and whether it sleeps. */
+hf_code hf__beat_say(hf_worker *worker, hf_error *err);
+int64_t hf__beat_period(const hf_worker *worker); /* worker->lock is held */
+
+/* drain.c */
+/* Blocks until somebody wants the worker to end, then until it holds nothing or the stop limit has passed. */
+void hf__drain(hf_worker *worker);
+
+/* exec.c */
+struct hf__program;
+hf_code hf__program_new(struct hf__program **out, const hf_exec_options *options,
+                        size_t max_payload, hf_error *err);
+void hf__program_free(void *program);
+hf_code hf__program_handle(hf_ctx *ctx, const char *input, hf_error *err, void *program);
+
+/* chores.c: the engine's own workflows */
+hf_handler hf__chore_find(const char *workflow);
+
+#endif

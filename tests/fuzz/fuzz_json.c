@@ -1,0 +1,63 @@
+/* Our JSON check and jansson must agree, but for the differences that are meant.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "fuzz.h"
+
+#include "util/json.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <string.h>
+
+const char *const fuzz_seeds[] = {
+    "{\"a\":[1,2.5,-3e+7,null,true,false],\"b\":{\"c\":\"text\"}}",
+    "\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u00e9\\ud83c\\udf0a\\u0000\"",
+    "[\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x8c\x8a\", {\"\": {}}, [], [[[[[[[[]]]]]]]]]",
+    " [ 123456789012345678901234567890 , 1e999 , -0 , 0.0 ] ",
+    "{\"a\":1,\"a\":2,\"\\ud800\":\"\\udfff\"}",
+    "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[",
+    NULL,
+};
+
+/* jansson takes a NUL byte after the value for the end, and nests deeper than we do. */
+static bool may_refuse_alone(const uint8_t *data, size_t size, const hf_error *ours)
+{
+    return memchr(data, '\0', size) || strstr(ours->message, "128 levels");
+}
+
+/* jansson cannot hold numbers that are too large, nor keys with \u0000. */
+static bool may_accept_alone(const json_error_t *theirs)
+{
+    enum json_error_code code = json_error_code(theirs);
+    return code == json_error_numeric_overflow || code == json_error_null_byte_in_key;
+}
+
+/* A valid document has no NUL byte, so it can be compared as a text. */
+static void compare_rewritten(const uint8_t *data, size_t size, const json_t *value)
+{
+    char *text = malloc(size + 2);
+    FUZZ_EXPECT(text);
+    memcpy(text, data, size);
+    strcpy(text + size, " ");
+    char *rewritten = json_dumps(value, JSON_ENCODE_ANY | JSON_SORT_KEYS | JSON_INDENT(2));
+    FUZZ_EXPECT(rewritten && hf__json_check(rewritten, strlen(rewritten), NULL) == HF_OK);
+    FUZZ_EXPECT(hf__json_equal(text, rewritten));
+    free(rewritten);
+    free(text);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    hf_error ours = { .code = HF_OK };
+    json_error_t theirs;
+    json_t *value = json_loadb((const char *)data, size, JSON_DECODE_ANY | JSON_ALLOW_NUL, &theirs);
+    hf_code code = hf__json_check((const char *)data, size, &ours);
+    FUZZ_EXPECT(code == ours.code);
+    if (value && code == HF_OK)
+        compare_rewritten(data, size, value);
+    else if (value)
+        FUZZ_EXPECT(may_refuse_alone(data, size, &ours));
+    else if (code == HF_OK)
+        FUZZ_EXPECT(may_accept_alone(&theirs));
+    json_decref(value);
+    return 0;
+}

@@ -1,0 +1,64 @@
+# The scripts that count and check must notice what they are there for.
+
+setup()
+{
+    cd "$BATS_TEST_TMPDIR"
+    mkdir src
+}
+
+# log RESULT RETURNCODE OUTPUT: one line as Meson writes it.
+log()
+{
+    jq -cn --arg result "$1" --argjson code "$2" --arg out "$3" \
+        '{name: "holdfast:unit / probe", stdout: $out, result: $result, returncode: $code}' >log.json
+    run "$HOLDFAST_SOURCE/tools/tally.py" gcc log.json
+    echo "$output"
+    [ "$status" -eq 0 ]
+}
+
+@test "cases of TAP are counted one by one" {
+    log FAIL 1 $'1..3\nok 1 - works\nnot ok 2 - breaks\nnot ok 3 # SKIP later'
+    [ "$output" = $'passed\tgcc/probe/works\nfailed\tgcc/probe/breaks\nskipped\tgcc/probe/later' ]
+}
+
+@test "several plans in one output are added up" {
+    log OK 0 $'1..1\nok 1 - first\n1..1\nok 1 - second'
+    [ "$output" = $'passed\tgcc/probe/first\npassed\tgcc/probe/second' ]
+}
+
+@test "a test that dies before its plan is done has failed" {
+    log FAIL -6 $'1..2\nok 1 - works'
+    [ "${lines[1]}" = $'failed\tgcc/probe/stopped after 1 of 2 cases' ]
+}
+
+@test "a failure after the last case, such as a leak, is a failed case" {
+    log FAIL 23 $'1..1\nok 1 - works'
+    [ "${lines[1]}" = $'failed\tgcc/probe/ended with fail, status 23' ]
+}
+
+@test "a test without cases counts by its exit status" {
+    log OK 0 'all is well'
+    [ "$output" = $'passed\tgcc/probe' ]
+    log TIMEOUT 1 ''
+    [ "$output" = $'failed\tgcc/probe' ]
+}
+
+@test "SQL in C is found, prose is not" {
+    printf '/* SELECT is fine here */\nconst char *a = "please SELECT";\n' >src/good.c
+    "$HOLDFAST_SOURCE/tools/check_sql.py" src
+    echo 'const char *b = "SELECT id FROM run";' >src/bad.c
+    run "$HOLDFAST_SOURCE/tools/check_sql.py" src
+    [ "$status" -eq 1 ]
+    [[ "$output" == src/bad.c:1:* ]]
+}
+
+@test "a link to nowhere is found" {
+    printf '# Some heading\n[here](#some-heading) [web](https://example.org) [there](other.md#its-part)\n' >README.md
+    printf '## Its part\n' >other.md
+    "$HOLDFAST_SOURCE/tools/check_links.py" .
+    echo '[gone](missing.md) [lost](other.md#no-part)' >>README.md
+    run "$HOLDFAST_SOURCE/tools/check_links.py" .
+    [ "$status" -eq 1 ]
+    [ "${lines[0]}" = 'README.md: no such file: missing.md' ]
+    [ "${lines[1]}" = 'README.md: no such heading: other.md#no-part' ]
+}

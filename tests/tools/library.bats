@@ -1,0 +1,58 @@
+# What the built library and program look like from outside.
+
+shared_library()
+{
+    find "$HOLDFAST_BUILD/src" -maxdepth 1 -name 'libholdfast.so.*.*' -type f
+}
+
+exported()
+{
+    nm --dynamic --defined-only --format=posix "$(shared_library)" | awk '{ print $1 }' | sort
+}
+
+declared()
+{
+    cat "$HOLDFAST_SOURCE"/include/holdfast/*.h | tr '\n' ' ' |
+        grep -oE 'HF_PUBLIC[^;{]*\(' | grep -oE '\bhf_[a-z0-9_]+ ?\(' | tr -d ' (' | sort -u
+}
+
+@test "the shared library exports public names only" {
+    run bash -c "$(declare -f shared_library exported); exported | grep -vE '^hf_[a-z0-9]'"
+    echo "$output"
+    [ -z "$output" ]
+}
+
+@test "every function of the public headers is exported, and nothing more" {
+    [ -n "$(declared)" ]
+    diff <(declared) <(exported)
+}
+
+@test "each public header compiles alone, as C17 and as C++" {
+    for header in "$HOLDFAST_SOURCE"/include/holdfast/*.h; do
+        for language in "c -std=c17" "c++ -std=c++17"; do
+            echo "#include <holdfast/$(basename "$header")>" |
+                "${HOLDFAST_CC:-cc}" -I "$HOLDFAST_SOURCE/include" -Wall -Wextra -Wpedantic -Werror -fsyntax-only -x $language -
+        done
+    done
+}
+
+@test "a program outside the tree compiles and links against the installed library" {
+    DESTDIR="$BATS_TEST_TMPDIR" meson install -C "$HOLDFAST_BUILD" --no-rebuild --quiet
+    pc=$(find "$BATS_TEST_TMPDIR" -name holdfast.pc)
+    export PKG_CONFIG_PATH="${pc%/*}" PKG_CONFIG_SYSROOT_DIR="$BATS_TEST_TMPDIR"
+    printf '#include <holdfast/holdfast.h>\nint main(void) { return hf_code_name(HF_OK)[0] != %s; }\n' "'o'" >"$BATS_TEST_TMPDIR/user.c"
+    "${HOLDFAST_CC:-cc}" -o "$BATS_TEST_TMPDIR/user" "$BATS_TEST_TMPDIR/user.c" $(pkg-config --cflags --libs holdfast)
+    LD_LIBRARY_PATH=$(dirname "$(find "$BATS_TEST_TMPDIR" -name libholdfast.so.0)") "$BATS_TEST_TMPDIR/user"
+}
+
+@test "the stripped program is smaller than 2 MB" {
+    strip -o "$BATS_TEST_TMPDIR/holdfast" "$HOLDFAST"
+    size=$(stat -c %s "$BATS_TEST_TMPDIR/holdfast")
+    echo "$size bytes"
+    [ "$size" -lt 2000000 ]
+}
+
+@test "the program carries the library inside" {
+    run ldd "$HOLDFAST"
+    [[ "$output" != *libholdfast* ]]
+}

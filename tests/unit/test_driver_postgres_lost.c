@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "postgres_toys.h"
+#include "util/clock.h"
+
+#include <pthread.h>
+#include <sys/socket.h>
+
+/* Ends a backend as soon as it sleeps in pg_sleep. */
+struct killer {
+    pthread_t thread;
+    int pid;
+};
+
+static void *kill_sleeper(void *arg)
+{
+    const struct killer *killer = arg;
+    PGconn *pg = PQconnectdb(own_url);
+    char sql[200];
+    snprintf(sql, sizeof sql,
+             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+             " WHERE pid = %d AND wait_event = 'PgSleep'",
+             killer->pid);
+    for (int tries = 0, done = 0; tries < 500 && !done; tries++) {
+        PGresult *result = PQexec(pg, sql);
+        done = PQntuples(result);
+        PQclear(result);
+        usleep(10000);
+    }
+    PQfinish(pg);
+    return NULL;
+}
+
+static void start_killer(struct killer *killer, struct hf__conn *conn)
+{
+    killer->pid = (int)ask_number(conn, BACKEND);
+    assert_int_equal(pthread_create(&killer->thread, NULL, kill_sleeper, killer), 0);
+}
+
+/* ---- broken connections ---- */
+
+static void a_backend_that_is_terminated_is_a_lost_connection(void **state)
+{
+    NEED_SERVER();
+    struct hf__database *const both[] = { db, pooled };
+    for (int i = 0; i < 2; i++) {
+        struct hf__conn *conn = connected(both[i]);
+        struct killer killer;
+        start_killer(&killer, conn);
+        struct hf__table seconds = one_number(30), three = items(1, 3);
+        bool unknown = true;
+        ok(driver->begin(conn, &failure));
+        ok(ask(conn, ADD, &three, NULL, &failure));
+        ok(ask(conn, SLEEP, &seconds, NULL, &failure));
+        hf_code code = driver->commit(conn, NULL, &unknown, &failure);
+        pthread_join(killer.thread, NULL);
+        assert_failed(code, HF_UNAVAILABLE, "57P01");
+        assert_true(driver->lost(conn));
+        assert_false(unknown); /* the server said so before it came to the commit */
+        driver->rollback(conn);
+        assert_failed(driver->begin(conn, &failure), HF_UNAVAILABLE, "08003");
+        assert_failed(driver->sync(conn, &failure), HF_UNAVAILABLE, "08003");
+        driver->disconnect(conn);
+        assert_int_equal(stored(), 0);
+    }
+}
+
+static void a_backend_that_dies_in_its_commit_leaves_it_unknown(void **state)
+{
+    NEED_SERVER();
+    struct hf__conn *conn = connected(db);
+    struct killer killer;
+    start_killer(&killer, conn);
+    struct hf__table slow = items(1, 1);
+    bool unknown = false;
+    ok(driver->begin(conn, &failure));
+    ok(ask(conn, ADD_SLOWLY_COMMITTED, &slow, NULL, &failure));
+    hf_code code = driver->commit(conn, NULL, &unknown, &failure);
+    pthread_join(killer.thread, NULL);
+    assert_failed(code, HF_UNAVAILABLE, "57P01");
+    assert_true(unknown);
+    assert_true(driver->lost(conn));
+    driver->disconnect(conn);
+}
+
+static void a_line_that_breaks_in_silence_leaves_the_commit_unknown(void **state)
+{
+    NEED_SERVER();
+    struct hf__conn *conn = connected(db);
+    struct hf__table three = items(1, 3);
+    bool unknown = false;
+    ok(driver->begin(conn, &failure));
+    ok(ask(conn, ADD, &three, NULL, &failure));
+    ok(driver->sync(conn, &failure));
+    shutdown(PQsocket(conn->pg), SHUT_RD);
+    hf_code code = driver->commit(conn, NULL, &unknown, &failure);
+    assert_failed(code, HF_UNAVAILABLE, "08006");
+    assert_true(unknown);
+    assert_true(driver->lost(conn));
+    driver->disconnect(conn);
+    admin_do("BEGIN; LOCK " SCHEMA ".item; COMMIT"); /* waits for whatever became of it */
+    assert_int_equal(stored(), 3);
+}
+
+static void an_idle_connection_that_was_ended_is_noticed_at_its_next_use(void **state)
+{
+    NEED_SERVER();
+    struct hf__conn *conn = connected(db);
+    char sql[100];
+    snprintf(sql, sizeof sql, "SELECT pg_terminate_backend(%d, 5000)",
+             (int)ask_number(conn, BACKEND));
+    admin_do(sql);
+    struct hf__table answer = table(1);
+    hf_code code = ask(conn, COUNT, NULL, &answer, &failure);
+    if (code == HF_OK)
+        code = driver->sync(conn, &failure);
+    assert_int_equal(code, HF_UNAVAILABLE);
+    assert_true(*failure.sqlstate);
+    assert_true(driver->lost(conn));
+    driver->disconnect(conn);
+}
+
+static void a_server_that_is_not_there_is_unavailable(void **state)
+{
+    NEED_SERVER();
+    struct hf__database *nowhere = NULL;
+    struct hf__conn *conn = NULL;
+    struct hf__watch *watch = NULL;
+    ok(hf__postgres_open_with(&nowhere, statements, "postgres://127.0.0.1:1/none", NULL, &failure));
+    assert_failed(driver->connect(&conn, nowhere, &failure), HF_UNAVAILABLE, "08001");
+    assert_failed(driver->watch(&watch, nowhere, &failure), HF_UNAVAILABLE, "08001");
+    assert_null(conn);
+    driver->close(nowhere);
+}
+
+static void forgotten_statements_switch_the_database_to_none(void **state)
+{
+    NEED_SERVER();
+    struct hf__database *fresh = opened_with("");
+    struct hf__conn *conn = connected(fresh);
+    ask_number(conn, COUNT);
+    ok(ask(conn, FORGET_PREPARED, NULL, NULL, &failure));
+    ok(driver->sync(conn, &failure));
+    struct hf__table answer = table(1);
+    ok(ask(conn, COUNT, NULL, &answer, &failure));
+    assert_failed(driver->sync(conn, &failure), HF_UNAVAILABLE, "26000");
+    assert_true(driver->lost(conn));
+    driver->disconnect(conn);
+
+    conn = connected(fresh);
+    assert_true(conn->unprepared);
+    assert_int_equal(ask_number(conn, COUNT), 0);
+    driver->disconnect(conn);
+    driver->close(fresh);
+}
+
+/* ---- waking ---- */
+
+struct ear {
+    struct hf__heard heard[16];
+    int count;
+};
+
+static void hear(const struct hf__heard *heard, void *arg)
+{
+    struct ear *ear = arg;
+    assert_true(ear->count < 16);
+    ear->heard[ear->count++] = *heard;
+}
+
+static void listen_until(struct hf__watch *watch, struct ear *ear, int count)
+{
+    int64_t deadline = hf__monotonic_us() + HF_SECONDS(5);
+    while (ear->count < count && hf__monotonic_us() < deadline)
+        ok(driver->watch_wait(watch, HF_SECONDS(1), hear, ear, &failure));
+    assert_int_equal(ear->count, count);
+}
+
+static void a_commit_wakes_another_connection(void **state)
+{
+    NEED_SERVER();
+    struct hf__database *const both[] = { db, pooled };
+    for (int i = 0; i < 2; i++) {
+        struct hf__watch *watch = NULL;
+        ok(driver->watch(&watch, db, &failure));
+        assert_true(hf__postgres_watch_hears(watch));
+        struct hf__conn *conn = connected(both[i]);
+        const int32_t lanes[] = { 4, 9 };
+        const hf_id run = { { 1, 2, 3 } };
+        const struct hf__wake wake = { .lanes = lanes,
+                                       .lane_count = 2,
+                                       .earliest = 77,
+                                       .watched = &run,
+                                       .watched_count = 1,
+                                       .workflows_changed = true };
+        struct hf__table three = items(i * 10, 3);
+        bool unknown;
+        ok(driver->begin(conn, &failure));
+        ok(ask(conn, ADD, &three, NULL, &failure));
+        ok(driver->commit(conn, &wake, &unknown, &failure));
+        struct ear ear = { 0 };
+        listen_until(watch, &ear, 4);
+        assert_int_equal(ear.heard[1].lane, 9);
+        assert_int_equal(ear.heard[1].earliest, 77);
+        assert_true(ear.heard[2].workflows_changed);
+        assert_true(ear.heard[3].run && hf_id_equal(ear.heard[3].run_id, run));
+
+        ear.count = 0;
+        driver->ring(conn, &(struct hf__wake){ .lanes = lanes, .lane_count = 1 });
+        listen_until(watch, &ear, 1);
+        driver->disconnect(conn);
+        driver->unwatch(watch);
+    }
+}
+
+static void a_failed_commit_and_a_failed_wake_do_not_mix(void **state)
+{
+    NEED_SERVER();
+    statements[HF__STMT_NOTIFY_WORKERS].sql = "SELECT $1 || $2 FROM no_such_schema.t";
+    struct hf__conn *conn = connected(db);
+    const int32_t lane = 1;
+    const struct hf__wake wake = { .lanes = &lane, .lane_count = 1 };
+    struct hf__table three = items(1, 3);
+    bool unknown;
+    ok(driver->begin(conn, &failure));
+    ok(ask(conn, ADD, &three, NULL, &failure));
+    ok(driver->commit(conn, &wake, &unknown, &failure));
+    assert_int_equal(stored(), 3);
+    assert_false(driver->lost(conn));
+
+    ok(driver->begin(conn, &failure));
+    ok(ask(conn, ADD, &three, NULL, &failure));
+    assert_failed(driver->commit(conn, &wake, &unknown, &failure), HF_STORE, "23505");
+    driver->rollback(conn);
+    driver->ring(conn, &wake);
+    assert_int_equal(ask_number(conn, COUNT), 3);
+    driver->disconnect(conn);
+    statements[HF__STMT_NOTIFY_WORKERS] = notify;
+}
+
+static void waiting_ends_with_its_time(void **state)
+{
+    NEED_SERVER();
+    struct hf__watch *watch = NULL;
+    struct ear ear = { 0 };
+    ok(driver->watch(&watch, db, &failure));
+    int64_t start = hf__monotonic_us();
+    ok(driver->watch_wait(watch, HF_MILLISECONDS(50), hear, &ear, &failure));
+    int64_t took = hf__monotonic_us() - start;
+    assert_in_range(took, HF_MILLISECONDS(50), HF_SECONDS(3));
+    assert_int_equal(ear.count, 0);
+    driver->unwatch(watch);
+}
+
+static void *stop_soon(void *watch)
+{
+    usleep(50000);
+    driver->watch_stop(watch);
+    return NULL;
+}
+
+static void waiting_ends_when_told_to_stop_and_stays_ended(void **state)
+{
+    NEED_SERVER();
+    struct hf__watch *watch = NULL;
+    struct ear ear = { 0 };
+    pthread_t stopper;
+    ok(driver->watch(&watch, db, &failure));
+    int64_t start = hf__monotonic_us();
+    assert_int_equal(pthread_create(&stopper, NULL, stop_soon, watch), 0);
+    ok(driver->watch_wait(watch, INT64_MAX, hear, &ear, &failure));
+    ok(driver->watch_wait(watch, INT64_MAX, hear, &ear, &failure));
+    pthread_join(stopper, NULL);
+    assert_in_range(hf__monotonic_us() - start, 0, HF_SECONDS(5));
+    driver->unwatch(watch);
+}
+
+static void a_listener_that_loses_its_connection_says_so(void **state)
+{
+    NEED_SERVER();
+    struct hf__watch *watch = NULL;
+    struct ear ear = { 0 };
+    ok(driver->watch(&watch, db, &failure));
+    admin_do("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+             " WHERE datname = current_database() AND query = 'LISTEN holdfast_run'");
+    hf_code code = driver->watch_wait(watch, HF_SECONDS(10), hear, &ear, &failure);
+    assert_int_equal(code, HF_UNAVAILABLE);
+    assert_true(*failure.sqlstate);
+    driver->unwatch(watch);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_backend_that_is_terminated_is_a_lost_connection),
+        TEST(a_backend_that_dies_in_its_commit_leaves_it_unknown),
+        TEST(a_line_that_breaks_in_silence_leaves_the_commit_unknown),
+        TEST(an_idle_connection_that_was_ended_is_noticed_at_its_next_use),
+        TEST(a_server_that_is_not_there_is_unavailable),
+        TEST(forgotten_statements_switch_the_database_to_none),
+        TEST(a_commit_wakes_another_connection),
+        TEST(a_failed_commit_and_a_failed_wake_do_not_mix),
+        TEST(waiting_ends_with_its_time),
+        TEST(waiting_ends_when_told_to_stop_and_stays_ended),
+        TEST(a_listener_that_loses_its_connection_says_so),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

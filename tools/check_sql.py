@@ -1,0 +1,28 @@
+#!/usr/bin/env python3
+"""Fails if C code under the given folders holds SQL: it belongs into .sql files.
+
+usage: check_sql.py FOLDER...
+"""
+
+import re
+import sys
+from pathlib import Path
+
+STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
+SQL = re.compile(r"\b(SELECT\s|INSERT\s+INTO\b|UPDATE\s+\w+\s+SET\b|DELETE\s+FROM\b|CREATE\s+(TABLE|INDEX)\b|"
+                 r"ALTER\s+TABLE\b|BEGIN\s+IMMEDIATE\b|PRAGMA\s)")
+
+
+def main():
+    found = 0
+    for folder in sys.argv[1:]:
+        for path in sorted(Path(folder).rglob("*.[ch]")):
+            for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+                if any(SQL.search(text) for text in STRING.findall(line)):
+                    print(f"{path}:{number}: SQL in C; give it a name in src/store/sql")
+                    found += 1
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
