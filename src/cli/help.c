@@ -103,7 +103,7 @@ void cli_help_overview(FILE *out)
 
 void cli_help_family(FILE *out, const char *family)
 {
-    char start[40];
+    char start[96];
     fprintf(out, "Usage: holdfast %s COMMAND [ARGUMENT...]\n\nCommands:\n", family);
     snprintf(start, sizeof start, "%s ", family);
     put_commands(out, start);

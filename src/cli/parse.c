@@ -122,11 +122,21 @@ static bool is_option(const char *argument)
     return argument[0] == '-' && argument[1] != '\0' && !(argument[1] >= '0' && argument[1] <= '9');
 }
 
+/* Mistakes before --json on the command line are to be told as objects too. */
+static bool wants_json(char **next, char **end)
+{
+    for (; next < end && strcmp(*next, "--") != 0; next++)
+        if (strcmp(*next, "--json") == 0)
+            return true;
+    return false;
+}
+
 bool cli_parse(struct cli_session *session, struct cli_parse *parse, int argc, char **argv,
                int *status)
 {
     struct cursor cursor = { argv + 1, argv + argc };
     bool only_operands = false;
+    session->json = wants_json(cursor.next, cursor.end);
     while (cursor.next < cursor.end) {
         char *argument = *cursor.next++;
         bool taken = true;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernel/group.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #define MAX_OPS 2000                /* in one flush */
 #define MAX_BYTES (4 * 1024 * 1024) /* of payloads in one flush */
 #define PATIENT_TRIES 3             /* after so many it is flushed alone, waiting for its locks */
+#define GATHER_FOR 100 /* us to wait for callers that were just answered to come back */
 #define LOCKED_PAUSE HF_MILLISECONDS(1) /* before looking again at runs that others have locked */
 #define FIRST_BACKOFF HF_MILLISECONDS(20)
 #define LAST_BACKOFF HF_MILLISECONDS(500)
@@ -27,6 +29,8 @@ struct hf__group {
     pthread_cond_t work;
     struct hf__op *first;
     struct hf__op *last;
+    size_t queued;
+    size_t wanted; /* the thread sleeps until so many are queued */
     bool closing;
     hf_error trouble; /* code HF_OK: none */
 };
@@ -46,7 +50,8 @@ void hf__group_submit(struct hf__group *group, struct hf__op *op)
     else
         group->first = op;
     group->last = op;
-    pthread_cond_signal(&group->work);
+    if (++group->queued == group->wanted)
+        pthread_cond_signal(&group->work);
     pthread_mutex_unlock(&group->mutex);
 }
 
@@ -78,6 +83,7 @@ static size_t take(struct hf__group *group, struct hf__op **ops)
         if (!group->first)
             group->last = NULL;
         bytes += payload_bytes(op);
+        group->queued--;
         ops[count++] = op;
         if (alone)
             break;
@@ -94,6 +100,7 @@ static void put_back(struct hf__group *group, struct hf__op **ops, size_t count)
         group->first = ops[i - 1];
         if (!group->last)
             group->last = ops[i - 1];
+        group->queued++;
     }
     pthread_mutex_unlock(&group->mutex);
 }
@@ -239,20 +246,36 @@ static void flush_all(struct hf__group *group, struct hf__op **ops, size_t count
     }
 }
 
+/* Sleeps until there is work. Callers that were answered together come back together: waiting a moment for as many as
+ * the last flush had saves flushes; a lone caller never waits. Called with the mutex held. */
+static void await_work(struct hf__group *group, size_t last_count)
+{
+    if (last_count > 1 && group->queued < last_count && !group->closing) {
+        int64_t until = hf__monotonic_us() + GATHER_FOR;
+        struct timespec time = { .tv_sec = until / 1000000, .tv_nsec = until % 1000000 * 1000 };
+        group->wanted = last_count;
+        while (group->queued < last_count && !group->closing &&
+               pthread_cond_timedwait(&group->work, &group->mutex, &time) != ETIMEDOUT)
+            ;
+    }
+    group->wanted = 1;
+    while (!group->first && !group->closing)
+        pthread_cond_wait(&group->work, &group->mutex);
+    group->wanted = 0;
+}
+
 static void *group_thread(void *arg)
 {
     struct hf__group *group = arg;
-    static _Thread_local struct hf__op *ops[MAX_OPS];
-    for (;;) {
+    struct hf__op *ops[MAX_OPS];
+    size_t count = 0;
+    do {
         pthread_mutex_lock(&group->mutex);
-        while (!group->first && !group->closing)
-            pthread_cond_wait(&group->work, &group->mutex);
-        size_t count = take(group, ops);
+        await_work(group, count);
+        count = take(group, ops);
         pthread_mutex_unlock(&group->mutex);
-        if (count == 0)
-            break;
         flush_all(group, ops, count);
-    }
+    } while (count > 0);
     return NULL;
 }
 
@@ -273,7 +296,11 @@ hf_code hf__group_start(struct hf__group **out, const struct hf__group_options *
         return hf__nomem(err);
     group->options = *options;
     pthread_mutex_init(&group->mutex, NULL);
-    pthread_cond_init(&group->work, NULL);
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&group->work, &attr);
+    pthread_condattr_destroy(&attr);
     hf__flusher_init(&group->flusher, options->driver, NULL);
     group->flusher.woke = options->woke;
     group->flusher.woke_arg = options->woke_arg;

@@ -90,6 +90,14 @@ static void release(struct hf__pool *pool, struct slot *slot)
     pthread_mutex_unlock(&pool->mutex);
 }
 
+/* A busy slot is its taker's, but for its connection, which others look at. */
+static void set_conn(struct hf__pool *pool, struct slot *slot, struct hf__conn *conn)
+{
+    pthread_mutex_lock(&pool->mutex);
+    slot->conn = conn;
+    pthread_mutex_unlock(&pool->mutex);
+}
+
 hf_code hf__pool_take(struct hf__pool *pool, struct hf__conn **out, hf_error *err)
 {
     int64_t deadline = hf__monotonic_us() + pool->options.connect_limit;
@@ -99,26 +107,28 @@ hf_code hf__pool_take(struct hf__pool *pool, struct hf__conn **out, hf_error *er
         ;
     if (slot)
         slot->busy = true;
+    struct hf__conn *conn = slot ? slot->conn : NULL;
     pthread_mutex_unlock(&pool->mutex);
     if (!slot)
         return hf__fail(err, HF_UNAVAILABLE,
                         "all %d connections are in use: raise max_open or use fewer threads",
                         pool->options.max_open);
 
-    if (slot->conn && (is_old(pool, slot) || pool->options.driver->lost(slot->conn))) {
-        pool->options.driver->disconnect(slot->conn);
-        slot->conn = NULL;
+    if (conn && (is_old(pool, slot) || pool->options.driver->lost(conn))) {
+        set_conn(pool, slot, NULL);
+        pool->options.driver->disconnect(conn);
+        conn = NULL;
     }
-    if (!slot->conn) {
+    if (!conn) {
         slot->opened_at = hf__monotonic_us();
-        hf_code code = pool->options.driver->connect(&slot->conn, pool->options.db, err);
+        hf_code code = pool->options.driver->connect(&conn, pool->options.db, err);
         if (code != HF_OK) {
-            slot->conn = NULL;
             release(pool, slot);
             return code;
         }
+        set_conn(pool, slot, conn);
     }
-    *out = slot->conn;
+    *out = conn;
     return HF_OK;
 }
 

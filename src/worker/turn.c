@@ -2,11 +2,11 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "worker/worker.h"
 
+#include "client/ids.h"
 #include "kernel/retry.h"
 #include "util/buffer.h"
 #include "util/clock.h"
 #include "util/error.h"
-#include "util/id.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -72,7 +72,7 @@ static char *letter_json(hf_ctx *turn, const hf_transition *t)
 }
 
 /* Starts the workflow that is told of runs that failed for good; never for its own failures, which would not end. */
-static void add_dead_letter(hf_ctx *turn, struct hf__random *random)
+static void add_dead_letter(hf_ctx *turn)
 {
     const hf_claimed *claimed = turn->claimed;
     hf_transition *t = &turn->transition;
@@ -89,13 +89,12 @@ static void add_dead_letter(hf_ctx *turn, struct hf__random *random)
     turn->start.input = letter_json(turn, t);
     if (!turn->start.input)
         return;
-    hf__id_make(&turn->start_id, hf__clock_now(&hf__system_clock), random);
+    turn->start_id = hf__new_id();
     t->starts = &turn->start;
     t->start_count = 1;
 }
 
-static void fail_for_good(hf_ctx *turn, const char *code, const char *message,
-                          struct hf__random *random)
+static void fail_for_good(hf_ctx *turn, const char *code, const char *message)
 {
     hf_transition *t = &turn->transition;
     t->turn = HF_TURN_FAIL;
@@ -103,7 +102,7 @@ static void fail_for_good(hf_ctx *turn, const char *code, const char *message,
     t->last_error = message;
     if (!t->error)
         t->error = error_json(turn, code, message);
-    add_dead_letter(turn, random);
+    add_dead_letter(turn);
 }
 
 /* A handler may write anything into its error: it comes out as bounded text. */
@@ -135,7 +134,7 @@ static void decide_failure(hf_ctx *turn, hf_code code, hf_error *err, struct hf_
     const char *message = clean_message(turn, code, err);
     t->error = turn->error;
     if (verdict.turn == HF_TURN_FAIL) {
-        fail_for_good(turn, error_code, message, random);
+        fail_for_good(turn, error_code, message);
         return;
     }
     t->turn = HF_TURN_RETRY;
@@ -190,8 +189,8 @@ static void decide(hf_ctx *turn, hf_code code, hf_error *err, struct hf__random 
     t->events = turn->events;
     t->event_count = turn->event_count;
     if (hf__turn_overdue(turn)) {
-        fail_for_good(turn, "deadline_exceeded", "the run's deadline passed while it was worked on",
-                      random);
+        fail_for_good(turn, "deadline_exceeded",
+                      "the run's deadline passed while it was worked on");
     } else if (code == HF_OK) {
         t->turn = HF_TURN_SUCCEED;
         t->result = turn->result ? turn->result : "null";
@@ -274,7 +273,7 @@ int64_t hf__turn_play(hf_ctx *turn, struct hf__random *random)
             return play_handler(turn, route->handler, route->arg, random);
     }
     if (begin_commit(turn)) {
-        fail_for_good(turn, code, message, random);
+        fail_for_good(turn, code, message);
         hf__turn_commit(turn);
     } else {
         hf__turn_release(turn);

@@ -10,11 +10,11 @@ UPDATE run
        leased_by = NULL, last_worker = ?6, pause_requested = 0, wait_count = 0, waiting_kind = NULL,
        waiting_token = NULL, waiting_until = NULL, state = coalesce(?7, state), result = ?8, error = ?9,
        error_code = ?10, last_error = ?11, finished_at = holdfast_now(), updated_at = holdfast_now()
- WHERE tenant_id = ?1 AND id = ?2 AND version = ?3 AND status = 1 AND parent IS NULL
-RETURNING id, watched;
-INSERT INTO event (run_id, seq, version, tenant_id, at, kind, name, actor)
-SELECT r.id, r.event_seq, r.version, r.tenant_id, holdfast_now(), 0, ?5, ?6
-  FROM run r WHERE changes() = 1 AND r.tenant_id = ?1 AND r.id = ?2;
+ WHERE tenant_id = ?1 AND id = ?2 AND version = ?3 AND status = 1 AND parent IS NULL;
+INSERT OR IGNORE INTO event (run_id, seq, version, tenant_id, at, kind, name, actor)
+VALUES (CASE WHEN changes() = 1 THEN ?2 END, (SELECT event_seq FROM run WHERE tenant_id = ?1 AND id = ?2), ?3 + 1, ?1,
+        holdfast_now(), 0, ?5, ?6);
+SELECT id, watched FROM run WHERE changes() = 1 AND tenant_id = ?1 AND id = ?2;
 
 -- name: lock_runs
 -- Locks the runs that a flush touches and reads what is needed to decide. First of all statements: what follows sees
@@ -171,11 +171,11 @@ SELECT ?1, ?2, ?3, 1, holdfast_now(), ?4, ?5, ?6, ?7, ?8
 -- takes: rows (tenant int, id uuid, version bigint, worker text, step text, name text, data text)
 -- gives: (id uuid, watched int)
 UPDATE run SET event_seq = event_seq + 1, has_steps = 1, current_step = ?5, updated_at = holdfast_now()
- WHERE tenant_id = ?1 AND id = ?2 AND version = ?3 AND status = 1
-RETURNING id, watched;
-INSERT INTO event (run_id, seq, version, tenant_id, at, kind, name, actor, step, data)
-SELECT r.id, r.event_seq, r.version, r.tenant_id, holdfast_now(), 2, ?6, ?4, ?5, ?7
-  FROM run r WHERE changes() = 1 AND r.tenant_id = ?1 AND r.id = ?2;
+ WHERE tenant_id = ?1 AND id = ?2 AND version = ?3 AND status = 1;
+INSERT OR IGNORE INTO event (run_id, seq, version, tenant_id, at, kind, name, actor, step, data)
+VALUES (CASE WHEN changes() = 1 THEN ?2 END, (SELECT event_seq FROM run WHERE tenant_id = ?1 AND id = ?2), ?3, ?1,
+        holdfast_now(), 2, ?6, ?4, ?5, ?7);
+SELECT id, watched FROM run WHERE changes() = 1 AND tenant_id = ?1 AND id = ?2;
 
 -- name: extend_leases
 -- Prolongs the leases this worker still holds, never past a run's deadline; those not given back are lost or

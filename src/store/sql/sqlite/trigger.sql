@@ -1,28 +1,30 @@
 -- name: insert_runs
 -- New runs with their first journal line. One that is not given back was refused: explain_refused tells why.
 -- Conflicts with the key or the id do nothing, so sending a batch again does no harm. Served by the unique indexes of
--- workflow and run. Serves: trigger, children, starts.
+-- workflow and run. A workflow that does not exist is null, which a required column ignores; so is the id of a journal
+-- line whose run was not inserted. Serves: trigger, children, starts.
 -- takes: rows (tenant int, id uuid, workflow text, key text, status int, priority int, run_at bigint, delay bigint,
 --   timeout_at bigint, timeout bigint, max_attempts int, input text, state text, subject text, reference text,
 --   tags text, partition text, trace text, actor text, parent uuid, root uuid, waiting_kind text, waiting_token text,
 --   waiting_until bigint, wait_count int, has_mail bool, events int, no_wake bool)
 -- gives: (id uuid, lane int, run_at bigint, now bigint)
-INSERT INTO run (tenant_id, id, workflow_id, lane, key, status, priority, run_at, timeout_at,
+INSERT OR IGNORE INTO run (tenant_id, id, workflow_id, lane, key, status, priority, run_at, timeout_at,
     max_attempts, input, state, subject, reference, tags, partition, trace, actor, parent, root, waiting_kind,
     waiting_token, waiting_until, wait_count, has_mail, event_seq, created_at, updated_at, definition_hash)
-SELECT ?1, ?2, w.id, w.lane, ?4, ?5, ?6,
-       CASE WHEN ?28 THEN coalesce(min(?7, d.timeout_at), ?7, d.timeout_at)
-            ELSE coalesce(min(coalesce(?7, d.now + ?8), d.timeout_at), ?7, d.now + ?8) END,
-       d.timeout_at, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19,
-       ?20, ?21, ?22, ?23, ?24, ?25, ?26, 1 + ?27, d.now, d.now, w.definition_hash
-  FROM workflow w
-  JOIN (SELECT t.now AS now, coalesce(?9, t.now + ?10, t.now + v.timeout) AS timeout_at
-          FROM (SELECT holdfast_now() AS now) t, workflow v WHERE v.tenant_id = ?1 AND v.name = ?3) d
- WHERE w.tenant_id = ?1 AND w.name = ?3
-ON CONFLICT DO NOTHING
-RETURNING id, lane, run_at, created_at;
-INSERT INTO event (run_id, seq, version, tenant_id, at, kind, name, actor)
-SELECT ?2, 1, 1, ?1, holdfast_now(), 0, 'created', ?19 WHERE changes() = 1;
+VALUES (?1, ?2, (SELECT w.id FROM workflow w WHERE w.tenant_id = ?1 AND w.name = ?3),
+    (SELECT w.lane FROM workflow w WHERE w.tenant_id = ?1 AND w.name = ?3), ?4, ?5, ?6,
+    nullif(min(
+        CASE WHEN ?28 THEN coalesce(?7, 9223372036854775807) ELSE coalesce(?7, holdfast_now() + ?8) END,
+        coalesce(?9, holdfast_now() + ?10, holdfast_now() + (
+            SELECT w.timeout FROM workflow w WHERE w.tenant_id = ?1 AND w.name = ?3), 9223372036854775807)),
+        9223372036854775807),
+    coalesce(?9, holdfast_now() + ?10, holdfast_now() + (
+        SELECT w.timeout FROM workflow w WHERE w.tenant_id = ?1 AND w.name = ?3)),
+    ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, 1 + ?27, holdfast_now(),
+    holdfast_now(), (SELECT w.definition_hash FROM workflow w WHERE w.tenant_id = ?1 AND w.name = ?3));
+INSERT OR IGNORE INTO event (run_id, seq, version, tenant_id, at, kind, name, actor)
+VALUES (CASE WHEN changes() = 1 THEN ?2 END, 1, 1, ?1, holdfast_now(), 0, 'created', ?19);
+SELECT id, lane, run_at, created_at FROM run WHERE changes() = 1 AND tenant_id = ?1 AND id = ?2;
 
 -- name: insert_tags
 -- The tags of new runs, for the filter. Those whose run was refused are left out. Serves: trigger.

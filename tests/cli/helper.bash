@@ -1,0 +1,70 @@
+# What the tests of the program share. HOLDFAST_BIN (or HOLDFAST, set by the build) names the program.
+
+bats_require_minimum_version 1.5.0
+
+use_fresh_store()
+{
+    program=${HOLDFAST_BIN:-$HOLDFAST}
+    unset HOLDFAST_TENANT WORKER_TYPE_PREFIXES NO_COLOR
+    export HOLDFAST_ACTOR=tester
+    export HOLDFAST_STORE="sqlite:$BATS_TEST_TMPDIR/store.db"
+    worker_pid=
+    cd "$BATS_TEST_TMPDIR"
+}
+
+# The program as `holdfast`, whatever it is called and wherever it lies.
+holdfast()
+{
+    "$program" "$@"
+}
+
+# script NAME BODY: an executable shell script in the current directory.
+script_file()
+{
+    printf '#!/bin/sh\n%s\n' "$2" >"$1"
+    chmod +x "$1"
+}
+
+# Starts a worker in the background, its log in worker.log, and waits until it says that it works.
+start_worker()
+{
+    "$program" worker --poll 1s "$@" 2>worker.log 3>&- &
+    worker_pid=$!
+    wait_until grep -qE 'worker started|"started"' worker.log
+}
+
+stop_worker()
+{
+    [ -n "$worker_pid" ] || return 0
+    kill -TERM "$worker_pid" 2>/dev/null || true
+    worker_status=0
+    wait "$worker_pid" || worker_status=$?
+    worker_pid=
+}
+
+# Looks again and again, for ten seconds (forty with a sanitizer's patience).
+wait_until()
+{
+    local tries=0
+    until "$@"; do
+        tries=$((tries + 1))
+        [ "$tries" -lt 400 ] || { echo "never happened: $*"; return 1; }
+        sleep 0.1
+    done
+}
+
+status_of()
+{
+    holdfast get --json "$1" | jq -r .status
+}
+
+has_status()
+{
+    [ "$(status_of "$1")" = "$2" ]
+}
+
+# in_terminal COMMAND: what a person would see; answers come from stdin.
+in_terminal()
+{
+    script -qec "stty cols ${columns:-100}; $1" /dev/null
+}

@@ -1,0 +1,106 @@
+# trigger --lines: many runs from a file.
+
+load helper
+
+setup()
+{
+    use_fresh_store
+    holdfast workflow create w
+}
+
+@test "every line becomes a run, blank ones do not count" {
+    printf '{"n":1}\n\n  \r\n{"n":2}\n{"n":3}' >lines
+    run -0 --separate-stderr holdfast trigger w --lines lines --tag bulk
+    [ "$(wc -l <<<"$output")" = 3 ]
+    [[ "$stderr" == *"3 accepted, 0 refused"* ]]
+    [ "$(holdfast list --tag bulk --json | jq -s '[.[].input.n] | sort == [1,2,3]')" = true ]
+}
+
+@test "a refused line is named with its number, the others are accepted" {
+    printf '1\nnot json\n3\n"\xff"\n' >lines
+    run -2 --separate-stderr holdfast trigger w --lines lines
+    [ "$(wc -l <<<"$output")" = 2 ]
+    [[ "$stderr" == *"line 2: it is not JSON"* ]]
+    [[ "$stderr" == *"line 4: "* ]]
+    [[ "$stderr" == *"2 accepted, 2 refused"* ]]
+}
+
+@test "a line that is too long or has a NUL is refused" {
+    { printf '"'; head -c 1200000 /dev/zero | tr '\0' x; printf '"\n1\n"a\0b"\n'; } >lines
+    run -2 --separate-stderr holdfast trigger w --lines lines
+    [ "$(wc -l <<<"$output")" = 1 ]
+    [[ "$stderr" == *"line 1: it is longer than"* ]]
+    [[ "$stderr" == *"line 3: it is not JSON"* ]]
+}
+
+@test "full lines say all about a run" {
+    holdfast workflow create v
+    cat >lines <<'LINES'
+{"workflow":"v","input":{"big":123456789012345678901234567890,"s":"}]\"{"},"key":"k1","priority":5,"tags":["a","b"]}
+{"input":[1, 2],"key":"k\u00e9","subject":"s","reference":"r","partition":"p","max_attempts":7,"at":"2090-01-01T00:00:00Z","require_worker":false}
+{"key":"k3","in":"1h","timeout":7200,"input":null}
+LINES
+    run -0 holdfast trigger w --full --lines lines -q
+    holdfast get v/k1 --json >got
+    grep -q '"big":123456789012345678901234567890,' got
+    [ "$(jq -c '[.priority, .tags, .input.s]' got)" = '[5,["a","b"],"}]\"{"]' ]
+    [ "$(holdfast get w/ké --json | jq -c '[.input, .subject, .max_attempts, .run_at]')" = '[[1,2],"s",7,"2090-01-01T00:00:00.000Z"]' ]
+    [ "$(holdfast get w/k3 --json | jq -c '.timeout_at != null')" = true ]
+}
+
+@test "full lines are checked member by member" {
+    cat >lines <<'LINES'
+{"workflow":"w","prioritty":5}
+{"workflow":"w","priority":"high"}
+{"workflow":"w","in":"soon"}
+{"workflow":"w","tags":"red"}
+{"workflow":"w","tags":[1]}
+{"workflow":7}
+[1]
+{"input":1}
+{"workflow":"w","require_worker":"yes"}
+{"workflow":"w","key":"a\u0000b"}
+{"workflow":"none"}
+{"workflow":"w","priority":100000}
+{"workflow":"w"}
+LINES
+    run -2 --separate-stderr holdfast trigger --full --lines lines
+    [ "$(wc -l <<<"$output")" = 1 ]
+    [[ "$stderr" == *'line 1: there is no member "prioritty"; did you mean "priority"?'* ]]
+    [[ "$stderr" == *"line 2: priority wants a whole number"* ]]
+    [[ "$stderr" == *'line 3: "in": '* ]]
+    [[ "$stderr" == *'line 4: "tags" must be an array'* ]]
+    [[ "$stderr" == *'line 5: "tags" must be strings'* ]]
+    [[ "$stderr" == *'line 6: "workflow" must be a string'* ]]
+    [[ "$stderr" == *"line 7: with --full a line must be an object"* ]]
+    [[ "$stderr" == *"line 8: which workflow?"* ]]
+    [[ "$stderr" == *'line 9: "require_worker" must be true or false'* ]]
+    [[ "$stderr" == *'line 10: "key" must not have a NUL'* ]]
+    [[ "$stderr" == *"line 11: no workflow named none"* ]]
+    [[ "$stderr" == *"line 12: "* ]]
+    [[ "$stderr" == *"1 accepted, 12 refused"* ]]
+}
+
+@test "with --json every line has its answer" {
+    printf '1\nx\n' >lines
+    run -2 --separate-stderr holdfast trigger w --lines lines --json -q
+    [ "$(jq -cs '[.[] | [.line, .code]] | sort' <<<"$output")" = '[[1,"ok"],[2,"invalid"]]' ]
+}
+
+@test "thousands of lines come from stdin in chunks" {
+    run -0 --separate-stderr bash -c "seq 1 2345 | '$program' trigger w --lines -"
+    [ "$(sort -u <<<"$output" | wc -l)" = 2345 ]
+    [[ "$stderr" == *"2345 accepted"* ]]
+}
+
+@test "a key that is taken by another input is refused alone" {
+    printf '{"key":"k","input":1}\n{"key":"k","input":2}\n{"key":"l","input":2}\n' >lines
+    run -4 --separate-stderr holdfast trigger w --full --lines lines
+    [ "$(wc -l <<<"$output")" = 2 ]
+    [[ "$stderr" == *"line 2: "* ]]
+}
+
+@test "a file that is not there is told" {
+    run -2 holdfast trigger w --lines missing
+    [[ "$output" == *"cannot read \"missing\""* ]]
+}

@@ -1,0 +1,68 @@
+# The program on PostgreSQL: the same behaviour on the other backend.
+
+load helper
+
+setup()
+{
+    use_fresh_store
+    [ -n "$HOLDFAST_TEST_POSTGRES" ] || skip "HOLDFAST_TEST_POSTGRES names no server"
+    database=holdfast_cli_${BATS_TEST_NUMBER}_$$
+    psql -qX "$HOLDFAST_TEST_POSTGRES" -c "CREATE DATABASE $database"
+    HOLDFAST_STORE=$(sed -E "s#^(postgres(ql)?://[^/]*)/[^?]*#\1/$database#" <<<"$HOLDFAST_TEST_POSTGRES")
+    export HOLDFAST_STORE
+    holdfast migrate -q
+}
+
+teardown()
+{
+    stop_worker
+    [ -z "$database" ] || psql -qX "$HOLDFAST_TEST_POSTGRES" -c "DROP DATABASE IF EXISTS $database WITH (FORCE)"
+}
+
+@test "a run is triggered, worked on and waited for" {
+    script_file double.sh 'read n; echo $((n * 2))'
+    start_worker --exec 'w=./double.sh'
+    [ "$(holdfast trigger w 21 --wait=20s -q)" = 42 ]
+    [ "$(holdfast list --status succeeded --json | jq .result)" = 42 ]
+}
+
+@test "keys, conflicts and unknown workflows have the same exit codes" {
+    run -3 holdfast trigger none
+    holdfast workflow create w
+    holdfast trigger w 1 --key k -q
+    run -4 holdfast trigger w 2 --key k
+    run -0 holdfast trigger w 1 --key k --json -q
+    [ "$(jq .existed <<<"$output")" = true ]
+}
+
+@test "many runs are triggered from lines and cancelled by filter" {
+    holdfast workflow create w
+    seq 1 1500 | holdfast trigger w --lines - -q >/dev/null
+    [ "$(holdfast cancel --status pending --yes --json | jq .changed)" = 1500 ]
+    [ "$(holdfast purge --older-than 0 --json </dev/null | jq .removed)" = 1500 ]
+}
+
+@test "events are followed to the end" {
+    holdfast workflow create w
+    id=$(holdfast trigger w 1 -q --in 500ms)
+    "$program" events "$id" --follow --json >followed 3>&- &
+    follower=$!
+    script_file echo.sh cat
+    start_worker --exec 'w=./echo.sh'
+    wait "$follower"
+    [ "$(jq -rs '.[-1].name' followed)" = succeeded ]
+}
+
+@test "a lock has one holder" {
+    "$program" lock nightly -- sh -c 'touch held; sleep 1' 3>&- &
+    holder=$!
+    wait_until test -e held
+    run -73 holdfast lock nightly -- true
+    wait "$holder"
+    run -0 holdfast lock nightly --wait=5s -- true
+}
+
+@test "the store's URL with its password is not shown" {
+    run -0 --separate-stderr holdfast list
+    [[ "$stderr" == *"no such runs in the PostgreSQL store"* ]]
+}

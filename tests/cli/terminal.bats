@@ -1,0 +1,58 @@
+# What a person in front of a terminal sees.
+
+load helper
+
+setup()
+{
+    use_fresh_store
+    command -v script >/dev/null || skip "script(1) is not installed"
+    export TERM=xterm
+    holdfast workflow create billing.charge.v1
+    id=$(holdfast trigger billing.charge.v1 '{}' -q --key a-rather-long-key-that-does-not-fit-on-a-narrow-terminal)
+}
+
+@test "times are relative and statuses have colours" {
+    run -0 in_terminal "'$program' list"
+    [[ "$output" == *$'\033[33mpending\033[0m'* ]]
+    [[ "$output" =~ (now|[0-9]+s\ ago) ]]
+    run -0 in_terminal "'$program' get $id --utc"
+    [[ "$output" =~ created\ +20[0-9-]+T ]]
+}
+
+@test "colours can be turned off" {
+    run -0 in_terminal "'$program' list --no-color"
+    [[ "$output" != *$'\033[3'* ]]
+    NO_COLOR=1 run -0 in_terminal "'$program' list"
+    [[ "$output" != *$'\033[3'* ]]
+    TERM=dumb run -0 in_terminal "'$program' list"
+    [[ "$output" != *$'\033[3'* ]]
+}
+
+@test "rows are cut to the terminal's width" {
+    columns=90 run -0 in_terminal "'$program' list --no-color"
+    [[ "$output" == *…* ]]
+    while IFS= read -r line; do
+        line=${line%$'\r'}
+        [ "${#line}" -le 90 ]
+    done <<<"$output"
+}
+
+@test "text from others cannot steer the terminal" {
+    script_file evil.sh 'printf "\033]0;pwned\007 \302\233 bad" >&2; exit 1'
+    start_worker --exec 'evil=./evil.sh'
+    bad=$(holdfast trigger evil --max-attempts 1 -q)
+    wait_until has_status "$bad" failed
+    stop_worker
+    run -0 in_terminal "'$program' get $bad --no-color"
+    [[ "$output" == *bad* ]]
+    [[ "$output" != *$'\033]0'* ]]
+    [[ "$output" != *$'\302\233'* ]]
+}
+
+@test "a change of many asks first" {
+    run -1 in_terminal "'$program' cancel --all" < <(sleep 1; echo n)
+    [[ "$output" == *"cancel 1 runs? [y/N]"* ]]
+    [ "$(status_of "$id")" = pending ]
+    run -0 in_terminal "'$program' cancel --all" < <(sleep 1; echo y)
+    [ "$(status_of "$id")" = cancelled ]
+}

@@ -1,0 +1,179 @@
+# What the program says about itself, and how it refuses what it does not understand.
+
+load helper
+
+setup()
+{
+    use_fresh_store
+}
+
+@test "without a command it shows what there is and exits with 2" {
+    run -2 holdfast
+    [[ "$output" == *"trigger"*"Start a run"* ]]
+}
+
+@test "help names every command, and every command has a page of its own" {
+    run -0 holdfast help
+    commands=$(sed -n '/^Commands:/,/^$/s/^  \([a-z]*\( [a-z]*\)\{0,1\}\)  .*/\1/p' <<<"$output")
+    [ "$(wc -l <<<"$commands")" -ge 30 ]
+    while read -r command; do
+        run -0 holdfast help $command
+        [[ "$output" == "Usage: holdfast $command"* ]]
+        run -0 holdfast $command --help
+        [[ "$output" == "Usage: holdfast $command"* ]]
+    done <<<"$commands"
+}
+
+@test "help of a family lists its commands" {
+    run -0 holdfast help workflow
+    [[ "$output" == *"workflow create"* ]]
+    run -2 holdfast workflow
+    [[ "$output" == *"workflow create"* ]]
+}
+
+@test "help explains the exit codes" {
+    run -0 holdfast help exit-codes
+    [[ "$output" == *"73"*"holds the lock"* ]]
+}
+
+@test "an unknown page of help names the nearest" {
+    run -2 holdfast help exit-code
+    [[ "$output" == *"did you mean exit-codes?"* ]]
+}
+
+@test "version is one line, or an object" {
+    run -0 holdfast --version
+    [[ "$output" =~ ^holdfast\ [0-9]+\.[0-9]+\.[0-9]+$ ]]
+    [ "$(holdfast version --json | jq -r .version)" = "${output#holdfast }" ]
+}
+
+@test "an unknown command names the nearest" {
+    run -2 holdfast triger
+    [[ "$output" == *"did you mean trigger?"* ]]
+    run -2 holdfast workflow craete x
+    [[ "$output" == *"did you mean workflow create?"* ]]
+    run -2 holdfast xyzzyqqq
+    [[ "$output" != *"did you mean"* ]]
+}
+
+@test "an unknown option names the nearest" {
+    run -2 holdfast trigger w --priorty 3
+    [[ "$output" == *"did you mean --priority?"* ]]
+    run -2 holdfast list --stauts failed
+    [[ "$output" == *"did you mean --status?"* ]]
+    run -2 holdfast list -Z
+    [[ "$output" == *"unknown option -Z"* ]]
+}
+
+@test "too few and too many operands are refused" {
+    run -2 holdfast get
+    [[ "$output" == *"something is missing: holdfast get RUN..."* ]]
+    run -2 holdfast wait a b
+    [[ "$output" == *"\"b\" is one too many"* ]]
+}
+
+@test "numbers, durations, times, statuses and ids are checked" {
+    run -2 holdfast trigger w --priority many
+    [[ "$output" == *"--priority wants a whole number"* ]]
+    run -2 holdfast trigger w --priority 1001
+    [[ "$output" == *"within -1000 and 1000"* ]]
+    run -2 holdfast trigger w --priority 99999999999999999999
+    [[ "$output" == *"within -1000 and 1000"* ]]
+    run -2 holdfast trigger w --in soon
+    [[ "$output" == *"--in: "* ]]
+    run -2 holdfast trigger w --at tomorrow
+    [[ "$output" == *"--at: "* ]]
+    run -2 holdfast trigger w --timeout 0
+    [[ "$output" == *"longer than nothing"* ]]
+    run -2 holdfast list --status fialed
+    [[ "$output" == *"did you mean failed?"* ]]
+    run -2 holdfast list --status failed,
+    [[ "$output" == *"there is no status"* ]]
+    run -2 holdfast list --parent 42
+    [[ "$output" == *"--parent wants a run's id"* ]]
+    run -2 holdfast list --created-after never
+    [[ "$output" == *"--created-after wants a time"* ]]
+}
+
+@test "a missing value and a value too much are refused" {
+    run -2 holdfast trigger w --key
+    [[ "$output" == *"--key needs a value: --key KEY"* ]]
+    run -2 holdfast list --all=yes
+    [[ "$output" == *"--all takes no value"* ]]
+}
+
+@test "options that exclude each other are refused" {
+    run -2 holdfast trigger w --at 2030-01-01T00:00:00Z --in 1h
+    [[ "$output" == *"--at and --in exclude each other"* ]]
+    run -2 holdfast trigger w --full
+    [[ "$output" == *"--full belongs to --lines"* ]]
+}
+
+@test "with --json, errors are objects on stderr" {
+    run -2 --separate-stderr holdfast trigger w --in soon --json
+    [ -z "$output" ]
+    [ "$(jq -r .error <<<"$stderr")" = invalid ]
+}
+
+@test "arguments that are not UTF-8 are refused" {
+    run -2 holdfast trigger $'\xff\xfe'
+    [[ "$output" == *"not valid UTF-8"* ]]
+    run -2 holdfast trigger w --key $'\xc3('
+    [[ "$output" == *"not valid UTF-8"* ]]
+}
+
+@test "the manual page that is checked in is current" {
+    diff "$HOLDFAST_SOURCE/docs/man/holdfast.1" <(holdfast help --man) || {
+        echo "make it again: holdfast help --man > docs/man/holdfast.1"
+        return 1
+    }
+}
+
+@test "the reference that is checked in is current" {
+    diff <(sed '1,/^<!-- made by/d' "$HOLDFAST_SOURCE/docs/cli.md") <(holdfast help --markdown) || {
+        echo "make the part below the mark again: holdfast help --markdown"
+        return 1
+    }
+}
+
+@test "the manual page has no mistakes in its roff" {
+    command -v groff >/dev/null || skip "groff is not installed"
+    run -0 bash -c "'$program' help --man | groff -man -Tutf8 -wall 2>&1 >/dev/null"
+    [ -z "$output" ]
+}
+
+complete_line()
+{
+    bash -c '
+        eval "$("$1" completion bash)"
+        shift
+        COMP_WORDS=("$@")
+        COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+        _holdfast
+        printf "%s\n" "${COMPREPLY[@]}"' - "$program" "$@"
+}
+
+@test "bash completes commands, subcommands, options and statuses" {
+    [ "$(complete_line holdfast trig)" = trigger ]
+    [ "$(complete_line holdfast workflow cr)" = create ]
+    [ "$(complete_line holdfast --store x workflow cr)" = create ]
+    [ "$(complete_line holdfast trigger w --pri)" = --priority ]
+    [ "$(complete_line holdfast list --status fa)" = failed ]
+    [ "$(complete_line holdfast help exit)" = exit-codes ]
+    [ "$(complete_line holdfast tenant create --ten)" = --tenant ]
+}
+
+@test "output that cannot be written is a failure" {
+    [ -e /dev/full ] || skip "no /dev/full"
+    run -1 bash -c "'$program' help >/dev/full"
+    [[ "$output" == *"cannot write the output"* ]]
+}
+
+@test "a store that cannot be opened is told, with exit code 5" {
+    run -5 holdfast --store postgres://nobody@127.0.0.1:1/none list
+    [[ "$output" == *"hint: check --store"* ]]
+}
+
+@test "a store of no known kind is wrong usage" {
+    run -2 holdfast --store carrier-pigeon:coop list
+}

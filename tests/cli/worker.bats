@@ -1,0 +1,142 @@
+# The worker as a program.
+
+load helper
+
+setup()
+{
+    use_fresh_store
+}
+
+teardown()
+{
+    stop_worker
+}
+
+result_of()
+{
+    holdfast trigger "$@" --wait=20s -q
+}
+
+@test "a program gets the input and gives the result" {
+    script_file upper.sh 'tr a-z A-Z'
+    start_worker --exec 'text.upper=./upper.sh'
+    [ "$(result_of text.upper '"hello"')" = '"HELLO"' ]
+}
+
+@test "output that is no JSON becomes a string" {
+    script_file plain.sh 'echo plain words'
+    start_worker --exec 'w=./plain.sh'
+    [ "$(result_of w | jq -r . | head -n 1)" = "plain words" ]
+}
+
+@test "words are split without a shell" {
+    script_file show.sh 'for a; do printf "<%s>" "$a"; done | jq -R .'
+    start_worker --exec "w=./show.sh one 'two words' \"a \\\"b\\\"\" c\\ d \$HOME *"
+    [ "$(result_of w | jq -r .)" = '<one><two words><a "b"><c d><$HOME><*>' ]
+}
+
+@test "a failing program is tried again and then fails with the end of its stderr" {
+    script_file fail.sh 'echo attempt >>attempts; echo "no luck" >&2; exit 1'
+    holdfast workflow create w --retry-base 10ms --retry-cap 20ms --max-attempts 2
+    start_worker --exec 'w=./fail.sh'
+    run -8 --separate-stderr holdfast trigger w --wait=20s
+    [[ "$stderr" == *"no luck"* ]]
+    [ "$(wc -l <attempts)" = 2 ]
+}
+
+@test "a program that takes too long is ended" {
+    script_file slow.sh 'sleep 60'
+    start_worker --exec 'w=./slow.sh' --exec-limit 200ms
+    run -8 holdfast trigger w --max-attempts 1 --wait=20s
+}
+
+@test "the environment says which workflows are claimed, and what has no handler fails" {
+    script_file echo.sh cat
+    holdfast workflow create billing.b
+    holdfast workflow create other.c
+    export WORKER_TYPE_PREFIXES=billing.,mail.
+    start_worker --exec 'billing.a=./echo.sh'
+    unset WORKER_TYPE_PREFIXES
+    [ "$(result_of billing.a 7)" = 7 ]
+    run -8 holdfast trigger billing.b --wait=20s
+    [[ "$output" == *no_handler_registered* ]]
+    run -6 holdfast trigger other.c --wait=300ms
+}
+
+@test "an --exec that no prefix covers is warned about" {
+    script_file echo.sh cat
+    start_worker --exec 'mail.*=./echo.sh' --prefix billing.
+    grep -q 'no --prefix covers' worker.log
+}
+
+@test "a worker with nothing to do is refused" {
+    run -2 holdfast worker
+    [[ "$output" == *"nothing to run; give --exec"* ]]
+    run -2 holdfast worker --exec 'no-command'
+    [[ "$output" == *"--exec wants PATTERN=COMMAND"* ]]
+    run -2 holdfast worker --exec 'w='
+    [[ "$output" == *"names no program"* ]]
+    run -2 holdfast worker --exec "w=./a 'b"
+    [[ "$output" == *"a quote is not closed"* ]]
+    run -2 holdfast worker --exec 'w=./a' --threads 0
+    run -2 holdfast worker --exec '..=./a'
+}
+
+@test "SIGTERM lets what is running end, and the program exits with 0" {
+    script_file slow.sh 'touch begun; sleep 1; echo 1'
+    start_worker --exec 'w=./slow.sh'
+    id=$(holdfast trigger w -q)
+    wait_until test -e begun
+    stop_worker
+    [ "$worker_status" = 0 ]
+    [ "$(status_of "$id")" = succeeded ]
+    grep -q 'worker stopped' worker.log
+}
+
+@test "a second signal gives running work back at once" {
+    script_file slow.sh 'touch begun; sleep 30'
+    start_worker --exec 'w=./slow.sh'
+    id=$(holdfast trigger w -q)
+    wait_until test -e begun
+    kill -INT "$worker_pid"
+    sleep 0.3
+    started=$SECONDS
+    stop_worker
+    [ $((SECONDS - started)) -lt 15 ]
+    [ "$(status_of "$id")" = pending ]
+}
+
+@test "the log has a line for each event, or an object" {
+    script_file echo.sh cat
+    start_worker --exec 'w=./echo.sh'
+    id=$(holdfast trigger w 1 -q)
+    holdfast wait "$id" --timeout 20s
+    stop_worker
+    grep -qE "^20[0-9T:.-]+Z run succeeded $id w attempt 1 in " worker.log
+    start_worker --exec 'w=./echo.sh' --json
+    result_of w 1
+    stop_worker
+    [ "$(jq -rs '[.[] | select(.event == "run_finished")][0].status' worker.log)" = succeeded ]
+    [ "$(jq -rs '.[-1].event' worker.log)" = stopped ]
+}
+
+@test "workers are listed while they live" {
+    script_file echo.sh cat
+    start_worker --exec 'billing.*=./echo.sh' --name north --threads 3
+    run -0 holdfast workers --json
+    [ "$(jq -c '[.name, .live, .threads]' <<<"$output")" = '["north",true,3]' ]
+    run -0 holdfast workers
+    [[ "$output" == *north*live* ]]
+    stop_worker
+    run -0 holdfast workers --live --json -q
+    [ -z "$output" ]
+}
+
+@test "one worker serves several tenants" {
+    script_file echo.sh cat
+    holdfast tenant create acme
+    start_worker --exec 'w=./echo.sh' --serve-tenant '*'
+    holdfast --tenant acme workflow create w
+    [ "$(result_of w 1)" = 1 ]
+    [ "$(result_of w 2 --tenant acme)" = 2 ]
+}

@@ -1,0 +1,115 @@
+# Workflows, tenants, the schema.
+
+load helper
+
+setup()
+{
+    use_fresh_store
+}
+
+@test "a workflow is created once and shown" {
+    holdfast workflow create w --max-attempts 5 --retry-base 2s --retry-cap 1m --lease 45s \
+        --timeout 1h --retention 90d --dead-letter graveyard
+    holdfast workflow create w
+    run -0 holdfast workflow show w --json
+    [ "$(jq -c '[.name, .max_attempts, .retry_base, .retry_cap, .lease, .timeout]' <<<"$output")" = \
+        '["w",5,"2s","1m","45s","1h"]' ]
+    [ "$(jq -r .dead_letter <<<"$output")" = graveyard ]
+    run -0 holdfast workflow show w
+    [[ "$output" =~ "max attempts"\ +5 ]]
+    [[ "$output" =~ lease\ +45s ]]
+}
+
+@test "set changes what it is told and nothing else" {
+    holdfast workflow create w --max-attempts 5 --dead-letter graveyard
+    holdfast workflow set w --lease 10s --dead-letter ''
+    run -0 holdfast workflow show w --json
+    [ "$(jq -c '[.max_attempts, .lease, .dead_letter]' <<<"$output")" = '[5,"10s",null]' ]
+    run -2 holdfast workflow set w
+    [[ "$output" == *"nothing to set"* ]]
+    run -3 holdfast workflow set unknown --lease 10s
+    [[ "$output" == *"no workflow named unknown: create it"* ]]
+}
+
+@test "a definition comes from a file" {
+    echo 'do: [ ]' >definition.yaml
+    holdfast workflow create w --definition @definition.yaml
+    [ "$(holdfast workflow show w --json | jq -r .definition)" = 'do: [ ]' ]
+    run -2 holdfast workflow create w --definition @missing
+}
+
+@test "names are checked" {
+    run -2 holdfast workflow create 'a b'
+    run -2 holdfast workflow create ''
+    run -2 holdfast workflow create "$(printf 'x%.0s' $(seq 300))"
+    run -2 holdfast tenant create '../etc'
+}
+
+@test "workflows are listed with their counts" {
+    holdfast workflow create billing.a
+    holdfast workflow create mail.b
+    holdfast trigger billing.a -q
+    holdfast trigger billing.a -q --in 1h
+    run -0 holdfast workflows --json
+    [ "$(jq -rs '[.[].name] | sort | join(" ")' <<<"$output")" = "billing.a mail.b" ]
+    [ "$(jq -c 'select(.name == "billing.a") | [.due, .delayed]' <<<"$output")" = '[1,1]' ]
+    [ "$(holdfast workflow list --prefix mail. --json | jq -r .name)" = mail.b ]
+    run -0 holdfast workflow list
+    [[ "$output" == *NAME*DUE*billing.a*mail.b* ]]
+}
+
+@test "a workflow is paused and resumed" {
+    holdfast workflow create w
+    holdfast workflow pause w
+    [ "$(holdfast workflow show w --json | jq .paused)" = true ]
+    holdfast workflow resume w
+    [ "$(holdfast workflow show w --json | jq .paused)" = false ]
+    run -3 holdfast workflow pause unknown
+}
+
+@test "tenants do not see each other" {
+    holdfast tenant create acme
+    holdfast workflow create w
+    holdfast --tenant acme workflow create w
+    id=$(holdfast trigger w -q)
+    run -3 holdfast --tenant acme get "$id"
+    HOLDFAST_TENANT=acme run -0 holdfast list --json -q
+    [ -z "$output" ]
+    [ "$(holdfast tenant list --json | jq -rs '[.[].name] | sort | join(" ")')" = "acme default" ]
+    run -3 holdfast --tenant nobody list
+}
+
+@test "a disabled tenant is refused until it is enabled" {
+    holdfast tenant create acme
+    holdfast --tenant acme workflow create w
+    holdfast tenant disable acme
+    [ "$(holdfast tenant list --json | jq -r 'select(.name == "acme") | .disabled')" = true ]
+    run -4 holdfast --tenant acme trigger w
+    holdfast tenant enable acme
+    holdfast --tenant acme trigger w -q
+    run -3 holdfast tenant disable nobody
+    [[ "$output" == *"no tenant named nobody"* ]]
+}
+
+@test "migrate creates the store and tells its version" {
+    run -5 holdfast migrate --check
+    run -0 holdfast migrate --json
+    [ "$(jq '.schema == .newest' <<<"$output")" = true ]
+    run -0 holdfast migrate --check
+    [[ "$output" == *"up to date"* ]]
+}
+
+@test "without --store, holdfast.db in the current directory is used" {
+    unset HOLDFAST_STORE
+    holdfast workflow create w
+    [ -f holdfast.db ]
+    [ "$(holdfast workflows --json | jq -r .name)" = w ]
+    [ "$(holdfast --store sqlite:holdfast.db workflows --json | jq -r .name)" = w ]
+}
+
+@test "a store that is no database is refused and not destroyed" {
+    echo 'these are my notes, and they are long enough to be taken for a file with a header, are they not' >notes.txt
+    cp notes.txt before.txt
+    run ! holdfast --store sqlite:notes.txt list
+    cmp notes.txt before.txt
+}

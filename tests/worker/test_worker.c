@@ -1,0 +1,490 @@
+/* What handlers decide and what becomes of their runs.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <pthread.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "worker/world.h"
+
+#include "util/clock.h"
+#include "util/error.h"
+
+static hf_code echo(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    (void)err;
+    if (arg)
+        atomic_fetch_add((atomic_int *)arg, 1);
+    return hf_return(ctx, input);
+}
+
+/* ---- Ends ---- */
+
+static void a_run_succeeds_with_its_result(void **state)
+{
+    (void)state;
+    world_handle("shop.echo.v1", echo, NULL);
+    world_define("shop.echo.v1", 0, 0, 0);
+    world_start();
+    hf_run *run = world_wait(world_trigger("shop.echo.v1", "{\"n\":42}"));
+    assert_int_equal(run->status, HF_SUCCEEDED);
+    assert_string_equal(run->result, "{\"n\":42}");
+    assert_int_equal(run->attempt, 1);
+    hf_run_free(run);
+}
+
+static hf_code inspect(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    hf_id *seen = arg;
+    *seen = hf_ctx_run(ctx);
+    bool good = strcmp(input, "null") == 0 && strcmp(hf_ctx_workflow(ctx), "shop.look.v1") == 0 &&
+                strcmp(hf_ctx_key(ctx), "order-1") == 0 && hf_ctx_attempt(ctx) == 1 &&
+                hf_check(ctx) == HF_OK;
+    hf_run *self = NULL;
+    good = good && hf_get(hf_ctx_client(ctx), &self, *seen, err) == HF_OK &&
+           self->status == HF_LEASED;
+    hf_run_free(self);
+    return good ? HF_OK : HF_PERMANENT;
+}
+
+static void a_handler_knows_its_run(void **state)
+{
+    hf_id seen = { { 0 } };
+    (void)state;
+    world_handle("shop.look.v1", inspect, &seen);
+    world_define("shop.look.v1", 0, 0, 0);
+    world_start();
+    hf_trigger_spec spec = HF_TRIGGER_INIT;
+    spec.workflow = "shop.look.v1";
+    spec.key = "order-1";
+    hf_id id = world_trigger_spec(&spec);
+    world_expect(id, HF_SUCCEEDED);
+    assert_true(hf_id_equal(id, seen));
+}
+
+static hf_code refuse_result(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    (void)input;
+    (void)err;
+    (void)arg;
+    return hf_return(ctx, "{not json");
+}
+
+static void a_result_that_is_not_json_is_a_failure(void **state)
+{
+    (void)state;
+    world_handle("shop.bad.v1", refuse_result, NULL);
+    world_define("shop.bad.v1", 1, 0, 0);
+    world_start();
+    hf_run *run = world_wait(world_trigger("shop.bad.v1", NULL));
+    assert_int_equal(run->status, HF_FAILED);
+    assert_string_equal(run->error_code, "invalid");
+    hf_run_free(run);
+}
+
+/* ---- Retries ---- */
+
+static hf_code fail_twice(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    (void)input;
+    (void)arg;
+    if (hf_ctx_attempt(ctx) < 3)
+        return hf__fail(err, HF_HANDLER_FAILED, "attempt %d went wrong", hf_ctx_attempt(ctx));
+    return hf_return(ctx, "\"third time\"");
+}
+
+static void a_failure_is_tried_again_with_growing_delays(void **state)
+{
+    (void)state;
+    world_handle("shop.flaky.v1", fail_twice, NULL);
+    world_define("shop.flaky.v1", 3, HF_MILLISECONDS(100), 0);
+    world_start();
+    int64_t began = hf__monotonic_us();
+    hf_run *run = world_wait(world_trigger("shop.flaky.v1", NULL));
+    assert_int_equal(run->status, HF_SUCCEEDED);
+    assert_int_equal(run->attempt, 3);
+    assert_string_equal(run->result, "\"third time\"");
+    assert_true(hf__monotonic_us() - began >= HF_MILLISECONDS(300));
+    hf_run_free(run);
+}
+
+static void a_run_fails_when_its_attempts_are_used_up(void **state)
+{
+    (void)state;
+    world_handle("shop.flaky.v1", fail_twice, NULL);
+    world_define("shop.flaky.v1", 2, HF_MILLISECONDS(10), 0);
+    world_start();
+    hf_run *run = world_wait(world_trigger("shop.flaky.v1", NULL));
+    assert_int_equal(run->status, HF_FAILED);
+    assert_int_equal(run->attempt, 2);
+    assert_string_equal(run->last_error, "attempt 2 went wrong");
+    assert_string_equal(run->error_code, "failed");
+    assert_non_null(strstr(run->error, "attempt 2 went wrong"));
+    hf_run_free(run);
+}
+
+static hf_code give_up(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    (void)input;
+    atomic_fetch_add((atomic_int *)arg, 1);
+    if (hf_fail_with(ctx, "card_expired", "{\"card\":\"1234\"}") != HF_OK)
+        return HF_HANDLER_FAILED;
+    return hf__fail(err, HF_PERMANENT, "the card has expired");
+}
+
+static void a_permanent_error_is_not_tried_again(void **state)
+{
+    atomic_int calls = 0;
+    (void)state;
+    world_handle("shop.charge.v1", give_up, &calls);
+    world_define("shop.charge.v1", 5, HF_MILLISECONDS(1), 0);
+    world_start();
+    hf_run *run = world_wait(world_trigger("shop.charge.v1", NULL));
+    assert_int_equal(run->status, HF_FAILED);
+    assert_string_equal(run->error_code, "card_expired");
+    assert_string_equal(run->error, "{\"card\":\"1234\"}");
+    assert_string_equal(run->last_error, "the card has expired");
+    assert_int_equal(atomic_load(&calls), 1);
+    hf_run_free(run);
+}
+
+static hf_code ask_for_later(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    (void)input;
+    (void)err;
+    (void)arg;
+    hf_retry_after(ctx, HF_MILLISECONDS(30));
+    return hf_ctx_attempt(ctx) == 1 ? HF_RETRY : HF_OK;
+}
+
+static void a_handlers_own_delay_replaces_the_policy(void **state)
+{
+    (void)state;
+    world_handle("shop.later.v1", ask_for_later, NULL);
+    world_define("shop.later.v1", 3, HF_MINUTES(4), 0);
+    world_start();
+    hf_run *run = world_wait(world_trigger("shop.later.v1", NULL));
+    assert_int_equal(run->status, HF_SUCCEEDED);
+    assert_int_equal(run->attempt, 2);
+    hf_run_free(run);
+}
+
+/* ---- Failing without a handler ---- */
+
+static void a_workflow_without_handler_fails_at_once(void **state)
+{
+    const char *prefixes[] = { "shop." };
+    hf_worker_options options = world_options();
+    (void)state;
+    options.prefixes = prefixes;
+    options.prefix_count = 1;
+    world_hire(&options);
+    world_handle("shop.echo.v1", echo, NULL);
+    world_define("shop.unknown.v1", 3, 0, 0);
+    world_start();
+    hf_run *run = world_wait(world_trigger("shop.unknown.v1", NULL));
+    assert_int_equal(run->status, HF_FAILED);
+    assert_string_equal(run->last_error, "no_handler_registered");
+    assert_string_equal(run->error_code, "no_handler_registered");
+    hf_run_free(run);
+}
+
+/* Claims as a worker that dies at once would. */
+static void claim_and_die(const char *workflow, int64_t lease)
+{
+    const char *patterns[] = { workflow };
+    hf_claim_spec spec = HF_CLAIM_INIT;
+    hf_claims *claims = NULL;
+    hf_error err;
+    spec.worker = "dead";
+    spec.patterns = patterns;
+    spec.pattern_count = 1;
+    spec.limit = 10;
+    spec.lease = lease;
+    if (hf_claim(world.client, &claims, &spec, &err) != HF_OK)
+        fail_msg("%s", err.message);
+    assert_int_equal(claims->count, 1);
+    hf_claims_free(claims);
+    world_sleep(lease + HF_MILLISECONDS(5));
+}
+
+static void a_run_that_used_up_its_attempts_by_killing_fails_without_handler(void **state)
+{
+    atomic_int calls = 0;
+    (void)state;
+    world_define("shop.killer.v1", 1, 0, 0);
+    hf_id id = world_trigger("shop.killer.v1", NULL);
+    claim_and_die("shop.killer.v1", HF_MILLISECONDS(20));
+    world_handle("shop.killer.v1", echo, &calls);
+    world_start();
+    hf_run *run = world_wait(id);
+    assert_int_equal(run->status, HF_FAILED);
+    assert_string_equal(run->error_code, "attempts_exhausted");
+    assert_int_equal(atomic_load(&calls), 0);
+    hf_run_free(run);
+}
+
+static void a_run_past_its_deadline_fails_without_handler(void **state)
+{
+    atomic_int calls = 0;
+    (void)state;
+    world_define("shop.echo.v1", 0, 0, 0);
+    hf_trigger_spec spec = HF_TRIGGER_INIT;
+    spec.workflow = "shop.echo.v1";
+    spec.timeout = HF_MILLISECONDS(20);
+    hf_id id = world_trigger_spec(&spec);
+    world_sleep(HF_MILLISECONDS(40));
+    world_handle("shop.echo.v1", echo, &calls);
+    world_start();
+    hf_run *run = world_wait(id);
+    assert_int_equal(run->status, HF_FAILED);
+    assert_string_equal(run->error_code, "deadline_exceeded");
+    assert_int_equal(atomic_load(&calls), 0);
+    hf_run_free(run);
+}
+
+/* ---- Losing a run ---- */
+
+/* Works until it is told to stop; remembers why. */
+static hf_code work_until_told(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    (void)input;
+    (void)err;
+    atomic_store((atomic_int *)arg, 1);
+    hf_code code = HF_OK;
+    for (int i = 0; i < 20000 && code == HF_OK; i++) {
+        world_sleep(HF_MILLISECONDS(1));
+        code = hf_check(ctx);
+    }
+    atomic_store((atomic_int *)arg, 100 + (int)code);
+    return code;
+}
+
+static void a_deadline_that_passes_stops_the_handler_and_fails_the_run(void **state)
+{
+    atomic_int told = 0;
+    (void)state;
+    world_handle("shop.slow.v1", work_until_told, &told);
+    world_define("shop.slow.v1", 3, 0, 0);
+    world_start();
+    hf_trigger_spec spec = HF_TRIGGER_INIT;
+    spec.workflow = "shop.slow.v1";
+    spec.timeout = HF_MILLISECONDS(150);
+    hf_run *run = world_wait(world_trigger_spec(&spec));
+    assert_int_equal(run->status, HF_FAILED);
+    assert_string_equal(run->error_code, "deadline_exceeded");
+    world_await(&told, 100);
+    /* Whoever is first, the handler's clock or the heartbeat of a run that somebody else has failed meanwhile. */
+    assert_true(atomic_load(&told) == 100 + HF_TIMEOUT || atomic_load(&told) == 100 + HF_STALE);
+    hf_run_free(run);
+}
+
+static void a_cancelled_run_is_told_to_its_handler(void **state)
+{
+    atomic_int told = 0;
+    (void)state;
+    world_handle("shop.slow.v1", work_until_told, &told);
+    world_define("shop.slow.v1", 3, 0, 0);
+    world_start();
+    hf_id id = world_trigger("shop.slow.v1", NULL);
+    world_await(&told, 1);
+    assert_ok(hf_change_run(world.client, id, HF_CANCEL, NULL, NULL));
+    world_await(&told, 100 + HF_RUN_CANCELLED);
+    world_expect(id, HF_CANCELLED);
+}
+
+static void a_long_run_keeps_its_lease(void **state)
+{
+    atomic_int told = 0;
+    (void)state;
+    world_handle("shop.slow.v1", work_until_told, &told);
+    world_define("shop.slow.v1", 3, 0, HF_SECONDS(1));
+    world_start();
+    hf_id id = world_trigger("shop.slow.v1", NULL);
+    world_sleep(HF_MILLISECONDS(1800));
+    hf_run *run = world_get(id);
+    assert_int_equal(run->status, HF_LEASED);
+    assert_int_equal(run->attempt, 1);
+    hf_run_free(run);
+    assert_ok(hf_change_run(world.client, id, HF_CANCEL, NULL, NULL));
+    world_await(&told, 100 + HF_RUN_CANCELLED);
+}
+
+/* ---- Suspects ---- */
+
+static void a_run_whose_holder_died_runs_again(void **state)
+{
+    (void)state;
+    world_define("shop.echo.v1", 3, 0, 0);
+    hf_id id = world_trigger("shop.echo.v1", NULL);
+    claim_and_die("shop.echo.v1", HF_MILLISECONDS(20));
+    world_handle("shop.echo.v1", echo, NULL);
+    world_start();
+    hf_run *run = world_wait(id);
+    assert_int_equal(run->status, HF_SUCCEEDED);
+    assert_int_equal(run->attempt, 2);
+    hf_run_free(run);
+}
+
+struct company {
+    atomic_int inside;
+    atomic_int most;
+};
+
+static hf_code count_company(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    struct company *company = arg;
+    (void)input;
+    (void)err;
+    int inside = atomic_fetch_add(&company->inside, 1) + 1;
+    int most = atomic_load(&company->most);
+    if (hf_ctx_attempt(ctx) >= 3 && inside > most)
+        atomic_store(&company->most, inside);
+    world_sleep(HF_MILLISECONDS(60));
+    if (hf_ctx_attempt(ctx) >= 3 && atomic_load(&company->inside) > atomic_load(&company->most))
+        atomic_store(&company->most, atomic_load(&company->inside));
+    atomic_fetch_sub(&company->inside, 1);
+    return HF_OK;
+}
+
+static void a_run_that_lost_two_holders_runs_alone(void **state)
+{
+    struct company company = { 0 };
+    hf_id others[6];
+    (void)state;
+    world_define("shop.killer.v1", 5, 0, 0);
+    hf_id id = world_trigger("shop.killer.v1", NULL);
+    claim_and_die("shop.killer.v1", HF_MILLISECONDS(20));
+    claim_and_die("shop.killer.v1", HF_MILLISECONDS(20));
+    world_define("shop.good.v1", 0, 0, 0);
+    for (int i = 0; i < 6; i++)
+        others[i] = world_trigger("shop.good.v1", NULL);
+    hf_worker_options options = world_options();
+    options.threads = 4;
+    world_hire(&options);
+    world_handle("shop.*", count_company, &company);
+    world_start();
+    hf_run *run = world_wait(id);
+    assert_int_equal(run->status, HF_SUCCEEDED);
+    assert_int_equal(run->attempt, 3);
+    hf_run_free(run);
+    for (int i = 0; i < 6; i++)
+        world_expect(others[i], HF_SUCCEEDED);
+    assert_int_equal(atomic_load(&company.most), 1);
+}
+
+/* ---- What follows a failure, and the journal ---- */
+
+static void a_failed_run_starts_its_dead_letter_workflow(void **state)
+{
+    atomic_int calls = 0, letters = 0;
+    (void)state;
+    world_handle("shop.charge.v1", give_up, &calls);
+    world_handle("ops.letter.v1", echo, &letters);
+    world_define("ops.letter.v1", 0, 0, 0);
+    hf_workflow workflow = { .name = "shop.charge.v1", .dead_letter = "ops.letter.v1" };
+    assert_ok(hf_workflow_put(world.client, &workflow, HF_SET_DEAD_LETTER, NULL));
+    world_start();
+    hf_id id = world_trigger("shop.charge.v1", "{\"amount\":7}");
+    world_expect(id, HF_FAILED);
+    world_await(&letters, 1);
+
+    hf_filter filter = HF_FILTER_INIT;
+    hf_runs *runs = NULL;
+    filter.workflow = "ops.letter.v1";
+    assert_ok(hf_list(world.client, &runs, &filter, NULL));
+    assert_int_equal(runs->count, 1);
+    char text[HF_ID_TEXT];
+    hf_id_format(id, text);
+    assert_non_null(strstr(runs->items[0].input, text));
+    assert_non_null(strstr(runs->items[0].input, "\"error_code\":\"card_expired\""));
+    assert_non_null(strstr(runs->items[0].input, "\"input\":{\"amount\":7}"));
+    assert_int_equal(strncmp(runs->items[0].key, "dead-letter:", 12), 0);
+    hf_runs_free(runs);
+}
+
+static hf_code record(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    (void)input;
+    (void)err;
+    (void)arg;
+    hf_code code = hf_record(ctx, "OrderPacked", "{\"boxes\":2}");
+    return code == HF_OK ? hf_record(ctx, "OrderSent", NULL) : code;
+}
+
+static void recorded_events_are_in_the_journal(void **state)
+{
+    int found = 0;
+    hf_events *events = NULL;
+    (void)state;
+    world_handle("shop.pack.v1", record, NULL);
+    world_define("shop.pack.v1", 0, 0, 0);
+    world_start();
+    hf_id id = world_trigger("shop.pack.v1", NULL);
+    world_expect(id, HF_SUCCEEDED);
+    assert_ok(hf_events_list(world.client, &events, id, 0, 100, NULL));
+    for (size_t i = 0; i < events->count; i++)
+        found += strcmp(events->items[i].kind, "domain") == 0;
+    assert_int_equal(found, 2);
+    hf_events_free(events);
+}
+
+static void a_cancelled_parents_children_are_cancelled(void **state)
+{
+    const char *patterns[] = { "shop.parent.v1" };
+    hf_claim_spec claim = HF_CLAIM_INIT;
+    hf_claims *claims = NULL;
+    hf_id child;
+    (void)state;
+    world_define("shop.parent.v1", 0, 0, 0);
+    world_define("shop.child.v1", 0, 0, 0);
+    hf_id parent = world_trigger("shop.parent.v1", NULL);
+    claim.worker = "tester";
+    claim.patterns = patterns;
+    claim.pattern_count = 1;
+    assert_ok(hf_claim(world.client, &claims, &claim, NULL));
+    assert_int_equal(claims->count, 1);
+    hf_trigger_spec start = HF_TRIGGER_INIT;
+    start.workflow = "shop.child.v1";
+    hf_transition transition = {
+        .version = HF_TRANSITION_VERSION,
+        .run = parent,
+        .run_version = claims->items[0].run.version,
+        .turn = HF_TURN_WAIT,
+        .wait_children = 1,
+        .children = &start,
+        .child_count = 1,
+    };
+    assert_ok(hf_commit(world.client, &transition, &child, NULL));
+    hf_claims_free(claims);
+
+    world_handle("shop.other.v1", echo, NULL);
+    world_start();
+    assert_ok(hf_change_run(world.client, parent, HF_CANCEL, NULL, NULL));
+    world_expect(child, HF_CANCELLED);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, world_set_up, world_tear_down)
+        TEST(a_run_succeeds_with_its_result),
+        TEST(a_handler_knows_its_run),
+        TEST(a_result_that_is_not_json_is_a_failure),
+        TEST(a_failure_is_tried_again_with_growing_delays),
+        TEST(a_run_fails_when_its_attempts_are_used_up),
+        TEST(a_permanent_error_is_not_tried_again),
+        TEST(a_handlers_own_delay_replaces_the_policy),
+        TEST(a_workflow_without_handler_fails_at_once),
+        TEST(a_run_that_used_up_its_attempts_by_killing_fails_without_handler),
+        TEST(a_run_past_its_deadline_fails_without_handler),
+        TEST(a_deadline_that_passes_stops_the_handler_and_fails_the_run),
+        TEST(a_cancelled_run_is_told_to_its_handler),
+        TEST(a_long_run_keeps_its_lease),
+        TEST(a_run_whose_holder_died_runs_again),
+        TEST(a_run_that_lost_two_holders_runs_alone),
+        TEST(a_failed_run_starts_its_dead_letter_workflow),
+        TEST(recorded_events_are_in_the_journal),
+        TEST(a_cancelled_parents_children_are_cancelled),
+    };
+    return world_run_tests("worker", tests, sizeof tests / sizeof *tests);
+}

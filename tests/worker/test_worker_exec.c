@@ -1,0 +1,299 @@
+/* Programs as handlers.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <pthread.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "worker/world.h"
+
+#include "util/clock.h"
+
+/* Serves the one workflow of these tests by a shell script. */
+static void serve(const char *script, int64_t time_limit, size_t max_output)
+{
+    const char *argv[] = { "/bin/sh", "-c", script, NULL };
+    hf_exec_options options = HF_EXEC_OPTIONS_INIT;
+    options.argv = argv;
+    options.time_limit = time_limit;
+    options.max_output = max_output;
+    world_hire(NULL);
+    assert_ok(hf_worker_exec(world.worker, "sh.run.v1", &options, NULL));
+    world_define("sh.run.v1", 1, 0, 0);
+    world_start();
+}
+
+static hf_run *run_script(const char *script, const char *input)
+{
+    serve(script, 0, 0);
+    return world_wait(world_trigger("sh.run.v1", input));
+}
+
+static void expect_result(const char *script, const char *input, const char *result)
+{
+    hf_run *run = run_script(script, input);
+    if (run->status != HF_SUCCEEDED)
+        fail_msg("%s: %s", hf_status_name(run->status), run->last_error);
+    assert_string_equal(run->result, result);
+    hf_run_free(run);
+}
+
+static void expect_failure(const char *script, const char *code, const char *part)
+{
+    hf_run *run = run_script(script, NULL);
+    assert_int_equal(run->status, HF_FAILED);
+    if (code)
+        assert_string_equal(run->error_code, code);
+    if (!strstr(run->last_error, part))
+        fail_msg("\"%s\" does not say \"%s\"", run->last_error, part);
+    hf_run_free(run);
+}
+
+static void json_on_stdout_is_the_result(void **state)
+{
+    (void)state;
+    expect_result("cat", "{\"a\":[1,2]}", "{\"a\":[1,2]}");
+}
+
+static void text_on_stdout_becomes_a_string(void **state)
+{
+    (void)state;
+    expect_result("echo 'it is \"done\"'", NULL, "\"it is \\\"done\\\"\"");
+}
+
+static void nothing_on_stdout_is_null(void **state)
+{
+    (void)state;
+    expect_result("cat >/dev/null", NULL, "null");
+}
+
+static void a_program_may_ignore_its_input(void **state)
+{
+    static char big[300000];
+    (void)state;
+    memset(big, 'x', sizeof big - 1);
+    big[0] = big[sizeof big - 2] = '"';
+    big[sizeof big - 1] = '\0';
+    expect_result("exec 0<&-; echo 7", big, "7\n");
+}
+
+static void large_input_and_output_pass_at_once(void **state)
+{
+    static char big[900000];
+    (void)state;
+    memset(big, 'x', sizeof big - 1);
+    big[0] = big[sizeof big - 2] = '"';
+    big[sizeof big - 1] = '\0';
+    expect_result("cat", big, big);
+}
+
+static void the_environment_names_the_run(void **state)
+{
+    (void)state;
+    setenv("TRACEPARENT", "inherited", 1);
+    serve("echo \"$HOLDFAST_WORKFLOW $HOLDFAST_KEY $HOLDFAST_ATTEMPT ${TRACEPARENT-unset} "
+          "$HOLDFAST_RUN_ID\"",
+          0, 0);
+    hf_trigger_spec spec = HF_TRIGGER_INIT;
+    spec.workflow = "sh.run.v1";
+    spec.key = "k 1";
+    hf_id id = world_trigger_spec(&spec);
+    hf_run *run = world_wait(id);
+    char text[HF_ID_TEXT], expected[200];
+    hf_id_format(id, text);
+    snprintf(expected, sizeof expected, "\"sh.run.v1 k 1 1 unset %s\"", text);
+    assert_string_equal(run->result, expected);
+    hf_run_free(run);
+    unsetenv("TRACEPARENT");
+}
+
+static void a_failing_program_leaves_the_end_of_its_stderr(void **state)
+{
+    (void)state;
+    expect_failure("seq 1 5000 >&2; echo 'card declined' >&2; exit 3", "exit_3", "card declined");
+}
+
+static void exit_75_asks_for_another_try(void **state)
+{
+    (void)state;
+    const char *argv[] = { "/bin/sh", "-c", "[ $HOLDFAST_ATTEMPT = 2 ] || exit 75; echo 2", NULL };
+    hf_exec_options options = HF_EXEC_OPTIONS_INIT;
+    options.argv = argv;
+    world_hire(NULL);
+    assert_ok(hf_worker_exec(world.worker, "sh.run.v1", &options, NULL));
+    world_define("sh.run.v1", 2, HF_MILLISECONDS(10), 0);
+    world_start();
+    world_expect(world_trigger("sh.run.v1", NULL), HF_SUCCEEDED);
+}
+
+static void a_missing_program_is_named(void **state)
+{
+    (void)state;
+    const char *argv[] = { "/no/such/program", NULL };
+    hf_exec_options options = HF_EXEC_OPTIONS_INIT;
+    options.argv = argv;
+    world_hire(NULL);
+    assert_ok(hf_worker_exec(world.worker, "sh.run.v1", &options, NULL));
+    world_define("sh.run.v1", 1, 0, 0);
+    world_start();
+    hf_run *run = world_wait(world_trigger("sh.run.v1", NULL));
+    assert_int_equal(run->status, HF_FAILED);
+    assert_non_null(strstr(run->last_error, "/no/such/program"));
+    hf_run_free(run);
+}
+
+static void exit_127_tells_of_a_missing_program(void **state)
+{
+    (void)state;
+    expect_failure("no-such-command-here", "exit_127", "not found");
+}
+
+static void death_by_signal_is_a_failure(void **state)
+{
+    (void)state;
+    expect_failure("kill -9 $$", "signal_9", "killed by signal 9");
+}
+
+static void output_that_is_not_text_is_a_failure(void **state)
+{
+    (void)state;
+    expect_failure("printf '\\377\\376'", NULL, "UTF-8");
+}
+
+static void too_much_output_is_a_failure(void **state)
+{
+    (void)state;
+    serve("yes", 0, 5000);
+    hf_run *run = world_wait(world_trigger("sh.run.v1", NULL));
+    assert_int_equal(run->status, HF_FAILED);
+    assert_non_null(strstr(run->last_error, "output too large"));
+    hf_run_free(run);
+}
+
+static void a_time_limit_kills_the_whole_group(void **state)
+{
+    (void)state;
+    int64_t began = hf__monotonic_us();
+    serve("sleep 100 & sleep 100", HF_MILLISECONDS(100), 0);
+    hf_run *run = world_wait(world_trigger("sh.run.v1", NULL));
+    assert_int_equal(run->status, HF_FAILED);
+    assert_non_null(strstr(run->last_error, "time limit"));
+    assert_true(hf__monotonic_us() - began < HF_SECONDS(10));
+    hf_run_free(run);
+}
+
+static void a_program_that_ignores_sigterm_is_killed(void **state)
+{
+    (void)state;
+    serve("trap '' TERM; while :; do sleep 0.1; done", HF_MILLISECONDS(100), 0);
+    hf_run *run = world_wait(world_trigger("sh.run.v1", NULL));
+    assert_int_equal(run->status, HF_FAILED);
+    assert_non_null(strstr(run->last_error, "time limit"));
+    hf_run_free(run);
+}
+
+/* A script that says its process number, then sleeps. */
+static const char *const LONG_SCRIPT = "echo $$ >\"$PID_FILE\"; exec sleep 100";
+static char pid_file[64];
+
+static hf_id start_long_script(void)
+{
+    strcpy(pid_file, "/tmp/holdfast-pid-XXXXXX");
+    int fd = mkstemp(pid_file);
+    assert_true(fd >= 0);
+    close(fd);
+    setenv("PID_FILE", pid_file, 1);
+    serve(LONG_SCRIPT, 0, 0);
+    return world_trigger("sh.run.v1", NULL);
+}
+
+static pid_t script_pid(void)
+{
+    for (int i = 0; i < 5000; i++) {
+        int pid = 0;
+        FILE *file = fopen(pid_file, "r");
+        int got = file ? fscanf(file, "%d\n", &pid) : 0;
+        if (file)
+            fclose(file);
+        if (got == 1 && pid > 0)
+            return pid;
+        world_sleep(HF_MILLISECONDS(2));
+    }
+    fail_msg("the script did not start");
+    return 0;
+}
+
+static void expect_dead(pid_t pid)
+{
+    for (int i = 0; i < 5000 && kill(pid, 0) == 0; i++)
+        world_sleep(HF_MILLISECONDS(2));
+    assert_int_equal(kill(pid, 0), -1);
+    unlink(pid_file);
+    unsetenv("PID_FILE");
+}
+
+static void a_cancelled_runs_program_is_killed(void **state)
+{
+    (void)state;
+    hf_id id = start_long_script();
+    pid_t pid = script_pid();
+    assert_ok(hf_change_run(world.client, id, HF_CANCEL, NULL, NULL));
+    expect_dead(pid);
+    world_expect(id, HF_CANCELLED);
+}
+
+static void a_second_stop_kills_programs_and_gives_their_runs_back(void **state)
+{
+    (void)state;
+    hf_id id = start_long_script();
+    pid_t pid = script_pid();
+    world_ask_stop();
+    world_stop();
+    expect_dead(pid);
+    hf_run *run = world_get(id);
+    assert_int_equal(run->status, HF_PENDING);
+    assert_int_equal(run->attempt, 0);
+    hf_run_free(run);
+}
+
+static void a_deadline_kills_the_program(void **state)
+{
+    (void)state;
+    serve("sleep 100", 0, 0);
+    hf_trigger_spec spec = HF_TRIGGER_INIT;
+    spec.workflow = "sh.run.v1";
+    spec.timeout = HF_MILLISECONDS(200);
+    hf_run *run = world_wait(world_trigger_spec(&spec));
+    assert_int_equal(run->status, HF_FAILED);
+    assert_string_equal(run->error_code, "deadline_exceeded");
+    hf_run_free(run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, world_set_up, world_tear_down)
+        TEST(json_on_stdout_is_the_result),
+        TEST(text_on_stdout_becomes_a_string),
+        TEST(nothing_on_stdout_is_null),
+        TEST(a_program_may_ignore_its_input),
+        TEST(large_input_and_output_pass_at_once),
+        TEST(the_environment_names_the_run),
+        TEST(a_failing_program_leaves_the_end_of_its_stderr),
+        TEST(exit_75_asks_for_another_try),
+        TEST(a_missing_program_is_named),
+        TEST(exit_127_tells_of_a_missing_program),
+        TEST(death_by_signal_is_a_failure),
+        TEST(output_that_is_not_text_is_a_failure),
+        TEST(too_much_output_is_a_failure),
+        TEST(a_time_limit_kills_the_whole_group),
+        TEST(a_program_that_ignores_sigterm_is_killed),
+        TEST(a_cancelled_runs_program_is_killed),
+        TEST(a_second_stop_kills_programs_and_gives_their_runs_back),
+        TEST(a_deadline_kills_the_program),
+    };
+    return world_run_tests("worker exec", tests, sizeof tests / sizeof *tests);
+}

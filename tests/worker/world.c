@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <pthread.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "worker/world.h"
+
+#include "util/clock.h"
+
+struct world world;
+static const char *kind;
+
+static void choose_url(void)
+{
+    world.directory[0] = '\0';
+    if (strcmp(kind, "memory") == 0) {
+        strcpy(world.url, "sqlite::memory:");
+    } else if (strcmp(kind, "file") == 0) {
+        strcpy(world.directory, "/tmp/holdfast-worker-XXXXXX");
+        assert_non_null(mkdtemp(world.directory));
+        snprintf(world.url, sizeof world.url, "sqlite:%s/test.db", world.directory);
+    } else {
+        snprintf(world.url, sizeof world.url, "%s", getenv("HOLDFAST_TEST_POSTGRES"));
+    }
+}
+
+bool world_is_in_memory(void)
+{
+    return strcmp(kind, "memory") == 0;
+}
+
+int world_set_up(void **state)
+{
+    static int counter;
+    char tenant[64];
+    hf_error err = { 0 };
+    (void)state;
+    choose_url();
+    snprintf(tenant, sizeof tenant, "test-%ld-%lld-%d", (long)getpid(),
+             (long long)hf__clock_now(&hf__system_clock), counter++);
+    if (hf_open(&world.root, world.url, NULL, &err) != HF_OK)
+        fail_msg("%s: %s", world.url, err.message);
+    assert_ok(hf_tenant_create(world.root, tenant, NULL));
+    assert_ok(hf_open_as(&world.client, world.root, tenant, "tester", NULL));
+    return 0;
+}
+
+static void remove_directory(void)
+{
+    char command[128];
+    if (!world.directory[0])
+        return;
+    snprintf(command, sizeof command, "rm -rf %s", world.directory);
+    assert_int_equal(system(command), 0);
+}
+
+int world_tear_down(void **state)
+{
+    (void)state;
+    if (world.worker)
+        world_stop();
+    hf_close(world.client);
+    hf_close(world.root);
+    world.client = world.root = NULL;
+    remove_directory();
+    return 0;
+}
+
+int world_run_tests(const char *name, const struct CMUnitTest *tests, size_t count)
+{
+    static const char *const kinds[] = { "memory", "file", "postgres" };
+    int failed = 0;
+    for (size_t i = 0; i < 3; i++) {
+        char title[64];
+        kind = kinds[i];
+        if (i == 2 && !getenv("HOLDFAST_TEST_POSTGRES"))
+            continue;
+        snprintf(title, sizeof title, "%s on %s", name, kind);
+        failed += _cmocka_run_group_tests(title, tests, count, NULL, NULL);
+    }
+    return failed;
+}
+
+/* ---- The worker ---- */
+
+static atomic_int started; /* or ended without having started */
+
+static void observe(const hf_worker_event *event, void *arg)
+{
+    (void)arg;
+    if (event->kind == HF_WORKER_STARTED || event->kind == HF_WORKER_STOPPED)
+        atomic_store(&started, 1);
+}
+
+hf_worker_options world_options(void)
+{
+    hf_worker_options options = HF_WORKER_OPTIONS_INIT;
+    options.observer = observe;
+    options.threads = 2;
+    options.poll = HF_HOURS(1);
+    options.heartbeat = HF_MILLISECONDS(50);
+    return options;
+}
+
+void world_hire(const hf_worker_options *options)
+{
+    hf_worker_options defaults = world_options();
+    if (hf_worker_new(&world.worker, world.client, options ? options : &defaults, &world.error) !=
+        HF_OK)
+        fail_msg("%s", world.error.message);
+}
+
+void world_handle(const char *pattern, hf_handler handler, void *arg)
+{
+    if (!world.worker)
+        world_hire(NULL);
+    if (hf_worker_handle(world.worker, pattern, handler, arg, &world.error) != HF_OK)
+        fail_msg("%s", world.error.message);
+}
+
+static void *run_worker(void *arg)
+{
+    (void)arg;
+    world.ended = hf_worker_run(world.worker, &world.error);
+    return NULL;
+}
+
+void world_start(void)
+{
+    atomic_store(&started, 0);
+    assert_int_equal(pthread_create(&world.thread, NULL, run_worker, NULL), 0);
+    world_await(&started, 1);
+}
+
+void world_ask_stop(void)
+{
+    hf_worker_stop(world.worker);
+}
+
+void world_join(void)
+{
+    pthread_join(world.thread, NULL);
+    hf_worker_free(world.worker);
+    world.worker = NULL;
+    if (world.ended != HF_OK)
+        fail_msg("the worker ended with %s: %s", hf_code_name(world.ended), world.error.message);
+}
+
+void world_stop(void)
+{
+    world_ask_stop();
+    world_join();
+}
+
+/* ---- Runs ---- */
+
+void world_define(const char *name, int max_attempts, int64_t retry_base, int64_t lease)
+{
+    hf_error err;
+    hf_workflow workflow = {
+        .name = name,
+        .max_attempts = max_attempts,
+        .retry_base = retry_base,
+        .lease = lease,
+    };
+    unsigned mask = (max_attempts ? HF_SET_MAX_ATTEMPTS : 0u) |
+                    (retry_base ? HF_SET_RETRY_BASE : 0u) | (lease ? HF_SET_LEASE : 0u);
+    if (hf_workflow_put(world.client, &workflow, mask, &err) != HF_OK)
+        fail_msg("%s", err.message);
+}
+
+hf_id world_trigger_spec(const hf_trigger_spec *spec)
+{
+    hf_error err;
+    hf_triggered out;
+    if (hf_trigger(world.client, &out, spec, &err) != HF_OK)
+        fail_msg("%s", err.message);
+    return out.id;
+}
+
+hf_id world_trigger(const char *workflow, const char *input)
+{
+    hf_trigger_spec spec = HF_TRIGGER_INIT;
+    spec.workflow = workflow;
+    spec.input = input;
+    return world_trigger_spec(&spec);
+}
+
+hf_run *world_wait(hf_id id)
+{
+    hf_error err;
+    hf_run *run = NULL;
+    if (hf_wait(world.client, &run, id, SOON, &err) != HF_OK)
+        fail_msg("%s", err.message);
+    return run;
+}
+
+hf_run *world_get(hf_id id)
+{
+    hf_error err;
+    hf_run *run = NULL;
+    if (hf_get(world.client, &run, id, &err) != HF_OK)
+        fail_msg("%s", err.message);
+    return run;
+}
+
+void world_expect(hf_id id, hf_status status)
+{
+    hf_run *run = world_wait(id);
+    if (run->status != status)
+        fail_msg("the run is %s (%s), not %s", hf_status_name(run->status),
+                 run->last_error ? run->last_error : "no error", hf_status_name(status));
+    hf_run_free(run);
+}
+
+void world_sleep(int64_t us)
+{
+    struct timespec time = { .tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000 };
+    nanosleep(&time, NULL);
+}
+
+void world_await(atomic_int *counter, int value)
+{
+    int64_t until = hf__monotonic_us() + SOON;
+    while (atomic_load(counter) < value) {
+        if (hf__monotonic_us() > until)
+            fail_msg("waited in vain for %d, it is %d", value, atomic_load(counter));
+        world_sleep(HF_MILLISECONDS(1));
+    }
+}

@@ -1,0 +1,61 @@
+/* A store with a tenant of its own, and a worker that runs in a thread: what the worker's tests share.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef HF_TESTS_WORLD_H
+#define HF_TESTS_WORLD_H
+
+#include <holdfast/holdfast.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#define SOON HF_SECONDS(20) /* longer than anything should take, even on a busy machine */
+
+struct world {
+    char url[600];
+    char directory[64]; /* of the SQLite file; "": none */
+    hf_client *root;
+    hf_client *client; /* of the test's own tenant */
+    hf_worker *worker;
+    pthread_t thread;
+    hf_code ended;
+    hf_error error;
+};
+
+extern struct world world;
+
+/* Runs the tests on SQLite in memory, in a file, and on PostgreSQL when HOLDFAST_TEST_POSTGRES is set. Returns the failures. */
+int world_run_tests(const char *name, const struct CMUnitTest *tests, size_t count);
+
+int world_set_up(void **state);
+int world_tear_down(void **state);
+bool world_is_in_memory(void);
+
+/* Two threads, a quick heartbeat and no polling: the options most tests want. */
+hf_worker_options world_options(void);
+void world_hire(const hf_worker_options *options);
+void world_handle(const char *pattern, hf_handler handler, void *arg);
+/* Returns when the worker is registered. */
+void world_start(void);
+/* Stops the worker, waits for its end and checks that it was a good one. */
+void world_stop(void);
+void world_ask_stop(void);
+void world_join(void);
+
+void world_define(const char *workflow, int max_attempts, int64_t retry_base, int64_t lease);
+hf_id world_trigger(const char *workflow, const char *input);
+hf_id world_trigger_spec(const hf_trigger_spec *spec);
+/* Waits for the end of the run; the caller frees it. */
+hf_run *world_wait(hf_id id);
+hf_run *world_get(hf_id id);
+void world_expect(hf_id id, hf_status status);
+/* Waits until a counter reaches a value. */
+void world_await(atomic_int *counter, int value);
+void world_sleep(int64_t us);
+
+#define assert_ok(code) assert_int_equal((code), HF_OK)
+
+#endif
