@@ -1,0 +1,38 @@
+/* What the workloads of the benchmark share.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef HF_BENCH_H
+#define HF_BENCH_H
+
+#include <holdfast/holdfast.h>
+
+#define BENCH_WORKFLOW "bench.noop.v1"
+
+struct bench {
+    const char *url; /* of an empty store */
+    long count;      /* runs */
+    int callers;
+    hf_client *client;
+};
+
+/* Prints why and ends the program. */
+void bench_die(const char *what, const hf_error *err) __attribute__((noreturn));
+/* Seconds on the monotonic clock, which is the same for all processes of a machine. */
+double bench_seconds(void);
+/* Opens the store with the workflow in it. */
+void bench_open(struct bench *bench);
+/* Triggers `count` runs in bulk. */
+void bench_fill(struct bench *bench, long count);
+/* One JSON line: what was measured. */
+void bench_rate(const struct bench *bench, const char *workload, long n, double seconds);
+void bench_latency(const struct bench *bench, const char *workload, double *ms, int n);
+
+void bench_trigger_single(struct bench *bench);
+void bench_trigger_bulk(struct bench *bench);
+void bench_drain(struct bench *bench);
+void bench_latency_inside(struct bench *bench);
+void bench_latency_across(struct bench *bench);
+void bench_claim_flat(struct bench *bench);
+void bench_memory(struct bench *bench);
+void bench_first_claim(struct bench *bench);
+
+#endif
