@@ -159,7 +159,7 @@ typedef struct hf_transition {
 HF_PUBLIC hf_code hf_commit(hf_client *client, const hf_transition *transition, hf_id *child_ids,
                             hf_error *err) HF_MUST_CHECK;
 
-/* Trigger with a first transition applied at once: its state, events, timers, children and turn (WAIT, or RETRY for
+/* Trigger with a first transition applied at once: its state, events, timers, outbox, tasks and turn (WAIT, or RETRY for
  * "pending"). */
 HF_PUBLIC hf_code hf_trigger_with(hf_client *client, hf_triggered *out, const hf_trigger_spec *spec,
                                   const hf_transition *initial, hf_error *err) HF_MUST_CHECK;

@@ -31,7 +31,8 @@ HF_PUBLIC hf_code hf_return(hf_ctx *ctx, const char *json) HF_MUST_CHECK;
 HF_PUBLIC void hf_retry_after(hf_ctx *ctx, int64_t delay);
 /* A structured error (JSON, copied) to keep beside the message. */
 HF_PUBLIC hf_code hf_fail_with(hf_ctx *ctx, const char *error_code, const char *json) HF_MUST_CHECK;
-/* HF_OK while the run is held; HF_RUN_CANCELLED, HF_STALE or HF_TIMEOUT (deadline) once it is not. Cheap. */
+/* HF_OK while the run is held; HF_RUN_CANCELLED, HF_STALE, HF_TIMEOUT (deadline) or HF_CLOSED (the worker's stop limit has
+ * passed, the run is given back) once it is not. Cheap. */
 HF_PUBLIC hf_code hf_check(const hf_ctx *ctx) HF_MUST_CHECK;
 /* Adds an event of kind domain to the run's journal with the commit that ends this attempt. */
 HF_PUBLIC hf_code hf_record(hf_ctx *ctx, const char *name, const char *json) HF_MUST_CHECK;

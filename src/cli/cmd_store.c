@@ -98,7 +98,7 @@ static int purge(struct cli_session *session, int count, char **operands)
     if (session->json)
         cli_record_json(stdout, purged_fields, &purged);
     else if (!session->quiet)
-        printf("%" PRId64 " runs removed\n", purged.removed);
+        printf("%" PRId64 " run%s removed\n", purged.removed, purged.removed == 1 ? "" : "s");
     return CLI_OK;
 }
 

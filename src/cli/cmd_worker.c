@@ -93,6 +93,9 @@ static hf_code add_exec(const struct cli_session *session, hf_worker *worker, co
         return hf__fail(err, code, "--exec \"%.100s\": %s", text, err->message);
     if (!(*words)[0] || !(*words)[0][0])
         return hf__fail(err, HF_INVALID, "--exec \"%.100s\" names no program", text);
+    if (!cli_program_exists((*words)[0]))
+        return hf__fail(err, HF_INVALID, "--exec \"%.100s\": there is no program \"%.200s\"", text,
+                        (*words)[0]);
     if (!is_covered(text, (size_t)(equals - text)))
         cli_notice(session, "warning: no --prefix covers --exec \"%s\"; it will never run", text);
     char *pattern = hf__strndup(text, (size_t)(equals - text));

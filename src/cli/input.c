@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/input.h"
 
+#include "cli/session.h"
+
 #include "util/alloc.h"
 #include "util/buffer.h"
 #include "util/error.h"
@@ -12,6 +14,20 @@
 #include <string.h>
 
 enum { BLOCK = 65536 };
+
+#define DEFAULT_MAX_PAYLOAD 1048576
+#define BESIDE_PAYLOAD (64 * 1024)
+
+size_t cli_max_payload(void)
+{
+    int64_t given = cli_the_session.max_payload;
+    return given ? (size_t)given : DEFAULT_MAX_PAYLOAD;
+}
+
+size_t cli_max_line(void)
+{
+    return cli_max_payload() + BESIDE_PAYLOAD;
+}
 
 static hf_code open_named(FILE **out, const char *name, hf_error *err)
 {
@@ -35,11 +51,11 @@ static hf_code read_bounded(struct hf__buffer *out, FILE *file, const char *what
     size_t got;
     while ((got = fread(block, 1, sizeof block, file)) > 0) {
         hf__buffer_add(out, block, got);
-        if (out->length > CLI_MAX_PAYLOAD)
+        if (out->length > cli_max_payload())
             return hf__fail(err, HF_TOO_LARGE,
                             "%s from \"%.200s\" is larger than %zu bytes; store it elsewhere and "
                             "pass a reference",
-                            what, name, CLI_MAX_PAYLOAD);
+                            what, name, cli_max_payload());
     }
     if (ferror(file))
         return hf__fail(err, HF_INVALID, "cannot read \"%.200s\": %s", name, strerror(errno));
@@ -64,8 +80,8 @@ static hf_code load(struct hf__buffer *out, const char *what, const char *source
     if (source[0] == '@')
         return read_source(out, what, source + 1, err);
     size_t length = strlen(source);
-    if (length > CLI_MAX_PAYLOAD)
-        return hf__fail(err, HF_TOO_LARGE, "%s is larger than %zu bytes", what, CLI_MAX_PAYLOAD);
+    if (length > cli_max_payload())
+        return hf__fail(err, HF_TOO_LARGE, "%s is larger than %zu bytes", what, cli_max_payload());
     hf__buffer_add(out, source, length);
     return out->failed ? hf__nomem(err) : HF_OK;
 }
@@ -140,7 +156,7 @@ static bool make_room(struct cli_lines *lines)
 static bool read_line(struct cli_lines *lines, int first)
 {
     for (int c = first; c != EOF && c != '\n'; c = getc_unlocked(lines->file)) {
-        if (lines->length >= CLI_MAX_LINE)
+        if (lines->length >= cli_max_line())
             lines->too_long = true;
         else if (!make_room(lines))
             return false;

@@ -9,10 +9,13 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#define CLI_MAX_PAYLOAD ((size_t)1024 * 1024) /* bytes; the library's default limit */
+/* Bytes of one payload: --max-payload, else the library's default of 1 MiB. */
+size_t cli_max_payload(void);
+/* Bytes of one line: a payload with the options beside it. */
+size_t cli_max_line(void);
 
-/* The text itself, the content of a file for "@FILE", stdin for "-"; yours to free. At most CLI_MAX_PAYLOAD bytes of
- * UTF-8 without NUL. `what` opens the error message, as in "input". */
+/* The text itself, the content of a file for "@FILE", stdin for "-"; yours to free. At most cli_max_payload() bytes
+ * of UTF-8 without NUL. `what` opens the error message, as in "input". */
 hf_code cli_input_text(char **out, const char *what, const char *source,
                        hf_error *err) HF_MUST_CHECK;
 /* The same, but it must be one JSON value. */
@@ -27,10 +30,8 @@ struct cli_lines {
     size_t length;    /* bytes of the line; a NUL byte in it shows as strlen(line) < length */
     size_t capacity;
     long number;   /* of the line, from 1 */
-    bool too_long; /* the line had more than CLI_MAX_LINE bytes, and was skipped */
+    bool too_long; /* the line had more than cli_max_line() bytes, and was skipped */
 };
-
-#define CLI_MAX_LINE (CLI_MAX_PAYLOAD + 64 * 1024) /* a payload with the options beside it */
 
 hf_code cli_lines_open(struct cli_lines *lines, const char *name, hf_error *err) HF_MUST_CHECK;
 /* False at the end; then *failed tells whether reading failed, with `err` filled. */

@@ -194,7 +194,7 @@ hf_code cli_line_spec(hf_trigger_spec *spec, struct hf__arena *arena, const char
         return hf__fail(err, code, "it is not JSON: %s", err->message);
     if (full)
         return read_object(spec, arena, line, err);
-    if (length > CLI_MAX_PAYLOAD)
-        return hf__fail(err, HF_TOO_LARGE, "the input is larger than %zu bytes", CLI_MAX_PAYLOAD);
+    if (length > cli_max_payload())
+        return hf__fail(err, HF_TOO_LARGE, "the input is larger than %zu bytes", cli_max_payload());
     return copy_text(&spec->input, arena, line, length, err);
 }

@@ -38,6 +38,7 @@ static bool open_store(struct cli_session *session, bool no_migrate, int *status
     options.tenant = session->tenant;
     options.actor = session->actor;
     options.no_migrate = no_migrate;
+    options.max_payload = (size_t)session->max_payload;
     hf_error err = { 0 };
     if (hf_open(&session->client, session->store, &options, &err) == HF_OK)
         return true;
@@ -89,8 +90,6 @@ static const char *hint_for(hf_code code)
     switch (code) {
     case HF_NO_WORKER: return "start one with `holdfast worker --exec`, see `holdfast workers`";
     case HF_NOT_ALLOWED: return "look at it with `holdfast get`";
-    case HF_REVISION: return "read it again with `holdfast get` and decide anew";
-    case HF_CONFLICT: return "use another --key, or the same input to get the first run";
     case HF_DISABLED: return "enable it with `holdfast tenant enable`";
     case HF_SCHEMA_OLDER: return "bring it up to date with `holdfast migrate`";
     case HF_UNAVAILABLE: return "check --store or HOLDFAST_STORE, and that the database runs";

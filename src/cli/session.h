@@ -13,11 +13,12 @@
 struct cli_command;
 
 struct cli_session {
-    const char *store;  /* URL */
-    const char *tenant; /* NULL: the library's default */
-    const char *actor;  /* NULL: the library's default, the user's name */
-    bool json;          /* for machines: one object per line */
-    bool quiet;         /* no warnings, notices and progress */
+    const char *store;   /* URL */
+    const char *tenant;  /* NULL: the library's default */
+    const char *actor;   /* NULL: the library's default, the user's name */
+    int64_t max_payload; /* bytes; 0: the library's default */
+    bool json;           /* for machines: one object per line */
+    bool quiet;          /* no warnings, notices and progress */
     bool no_color;
     bool utc; /* exact times instead of "3m ago" */
     bool help;

@@ -138,7 +138,7 @@ static void add_line(const struct cli_session *session, struct chunk *chunk, str
     *spec = *base;
     hf_code code;
     if (lines->too_long)
-        code = hf__fail(&err, HF_TOO_LARGE, "it is longer than %zu bytes", CLI_MAX_LINE);
+        code = hf__fail(&err, HF_TOO_LARGE, "it is longer than %zu bytes", cli_max_line());
     else
         code = cli_line_spec(spec, &chunk->arena, lines->line, lines->length, full, &err);
     if (code != HF_OK) {

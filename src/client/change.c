@@ -134,6 +134,7 @@ static hf_code purge_page(const struct hf__driver *driver, struct hf__conn *conn
                           hf_error *err)
 {
     struct purge *purge = arg;
+    hf__table_init(&purge->gone, purge->gone.arena, 1);
     hf_code code = driver->send(conn, HF__STMT_PURGE_RUNS, purge->runs, &purge->gone, err);
     if (code == HF_OK)
         code = driver->send(conn, HF__STMT_PURGE_BELONGINGS, purge->runs, NULL, err);

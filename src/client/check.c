@@ -337,7 +337,8 @@ hf_code hf__check_transition(const hf_transition *t, size_t max_payload, hf_erro
 hf_code hf__check_step(const hf_step_record *step, size_t max_payload, hf_error *err)
 {
     hf_code code = hf__label_check("step name", step->name ? step->name : "", HF__MAX_LABEL, err);
-    if (code == HF_OK)
-        code = hf__label_check("step status", step->status ? step->status : "", 32, err);
+    const char *status = step->status ? step->status : "";
+    if (code == HF_OK && strcmp(status, "succeeded") != 0 && strcmp(status, "failed") != 0)
+        code = hf__fail(err, HF_INVALID, "a step's status is \"succeeded\" or \"failed\"");
     return code == HF_OK ? hf__check_json("step data", step->data, max_payload, err) : code;
 }

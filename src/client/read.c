@@ -59,21 +59,16 @@ hf_code hf_get_by_key(hf_client *client, hf_run **out, const char *workflow, con
     return answer_run(&ask, out, err);
 }
 
-/* The first text after all that begin with `prefix`. */
-static char *prefix_end(struct hf__arena *arena, const char *prefix)
+char *hf__prefix_end(struct hf__arena *arena, const char *prefix)
 {
-    size_t length = strlen(prefix);
-    char *end = hf__arena_strndup(arena, prefix, length);
-    if (end && length > 0)
-        end[length - 1]++;
-    return end;
+    return hf__arena_printf(arena, "%s\xf4\x8f\xbf\xbf", prefix);
 }
 
 hf_code hf__filter_fill(struct hf__ask *ask, hf_client *client, const hf_filter *filter,
                         const hf_id *before, int limit, hf_error *err)
 {
     struct hf__cell *c = hf__table_row(&ask->in, 0);
-    char *end = filter->prefix ? prefix_end(&ask->arena, filter->prefix) : NULL;
+    char *end = filter->prefix ? hf__prefix_end(&ask->arena, filter->prefix) : NULL;
     if (filter->prefix && !end)
         return hf__nomem(err);
     c[0] = hf__number(client->tenant_id);

@@ -9,13 +9,13 @@
 #include "client/check.h"
 #include "client/client.h"
 #include "client/ids.h"
+#include "client/read.h"
 #include "util/alloc.h"
 #include "util/buffer.h"
 #include "util/error.h"
 #include "util/text.h"
 
 #define MAX_CLAIM 1000
-#define HIGHEST "\xf4\x8f\xbf\xbf" /* sorts after every name */
 
 /* ---- Claim ---- */
 
@@ -28,7 +28,7 @@ static hf_code pattern_range(struct hf__arena *arena, const char *pattern, const
     if (length > 0 && pattern[length - 1] == '*')
         length--;
     *low = hf__arena_strndup(arena, pattern, length);
-    *high = family ? hf__arena_printf(arena, "%s" HIGHEST, *low)
+    *high = family ? hf__prefix_end(arena, *low)
                    : hf__arena_printf(arena, "%s\x01", pattern);
     return *low && *high ? HF_OK : hf__nomem(err);
 }

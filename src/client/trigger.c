@@ -1,40 +1,34 @@
 /* Triggering runs.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
-#include <string.h>
 
 #include "client/check.h"
 #include "client/client.h"
 #include "client/coverage.h"
 #include "client/ids.h"
 #include "util/alloc.h"
-#include "util/buffer.h"
 #include "util/error.h"
 
-/* The tags as they are stored: a JSON array. NULL when there are none. */
-static hf_code tags_json(const hf_trigger_spec *spec, char **out, hf_error *err)
+/* What a run can begin with: it cannot have ended, nor have mail or children before it exists. */
+static hf_code check_initial(const hf_transition *initial, size_t max_payload, hf_error *err)
 {
-    *out = NULL;
-    if (spec->tag_count == 0)
-        return HF_OK;
-    struct hf__buffer json = { 0 };
-    for (size_t i = 0; i < spec->tag_count; i++) {
-        hf__buffer_add_text(&json, i ? "," : "[");
-        hf__buffer_add_json_string(&json, spec->tags[i], strlen(spec->tags[i]));
-    }
-    hf__buffer_add_text(&json, "]");
-    *out = hf__buffer_take(&json);
-    return *out ? HF_OK : hf__nomem(err);
+    hf_code code = hf__check_transition(initial, max_payload, err);
+    if (code == HF_OK && initial->turn != HF_TURN_WAIT && initial->turn != HF_TURN_RETRY)
+        code = hf__fail(err, HF_INVALID, "a first transition can only wait or leave the run pending");
+    if (code == HF_OK && (initial->child_count || initial->start_count || initial->wait_children))
+        code = hf__fail(err, HF_INVALID,
+                        "a first transition cannot start other runs: start them with the run's "
+                        "first turn");
+    return code;
 }
 
-/* Checks one trigger and makes an operation of it. The tags become the operation's to free. */
+/* Checks one trigger and makes an operation of it. */
 static hf_code prepare(hf_client *client, const hf_trigger_spec *spec, const hf_transition *initial,
                        struct hf__op *op, bool *no_worker, hf_error *err)
 {
-    char *tags = NULL;
     hf_code code = hf__check_trigger(spec, hf__engine_max_payload(client->engine), false, err);
     if (code == HF_OK && initial)
-        code = hf__check_transition(initial, hf__engine_max_payload(client->engine), err);
+        code = check_initial(initial, hf__engine_max_payload(client->engine), err);
     if (code == HF_OK)
         code = hf__covered(client, spec->workflow, no_worker, err);
     if (code == HF_OK && *no_worker && spec->require_worker)
@@ -42,15 +36,13 @@ static hf_code prepare(hf_client *client, const hf_trigger_spec *spec, const hf_
                         "no live worker serves \"%s\": start one, or trigger without "
                         "require_worker to have it wait",
                         spec->workflow);
-    if (code == HF_OK)
-        code = tags_json(spec, &tags, err);
     if (code != HF_OK)
         return code;
     *op = (struct hf__op){
         .kind = HF__OP_TRIGGER,
         .tenant = client->tenant_id,
         .actor = client->actor,
-        .trigger = { .id = hf__new_id(), .spec = spec, .tags = tags, .initial = initial },
+        .trigger = { .id = hf__new_id(), .spec = spec, .initial = initial },
         .error = err,
     };
     op->shard = hf__shard_of(op->trigger.id);
@@ -73,7 +65,6 @@ hf_code hf_trigger_with(hf_client *client, hf_triggered *out, const hf_trigger_s
     if (code != HF_OK)
         return out->code = code;
     hf__engine_apply(client->engine, &op, 1);
-    free((char *)op.trigger.tags);
     answer(&op, out);
     return op.code;
 }
@@ -114,7 +105,6 @@ hf_code hf_trigger_many(hf_client *client, hf_triggered *out, const hf_trigger_s
     hf__engine_apply(client->engine, ops, accepted);
     for (size_t i = 0; i < accepted; i++) {
         answer(&ops[i], &out[places[i]]);
-        free((char *)ops[i].trigger.tags);
         if (ops[i].code != HF_OK && first == HF_OK)
             first = hf__fail(err, ops[i].code, "run %zu of %zu (\"%s\"): %s", places[i] + 1, count,
                              specs[places[i]].workflow, hf_code_meaning(ops[i].code));

@@ -7,6 +7,7 @@
 #include "client/check.h"
 #include "client/client.h"
 #include "client/coverage.h"
+#include "client/read.h"
 #include "util/error.h"
 #include "util/text.h"
 
@@ -115,9 +116,7 @@ static hf_code ask_workflows(hf_client *client, const char *name, const char *pr
 {
     struct hf__ask ask;
     struct hf__cell *c = hf__ask_begin(&ask, client->engine, HF__STMT_LIST_WORKFLOWS);
-    char *end = prefix ? hf__arena_strdup(&ask.arena, prefix) : NULL;
-    if (end && *end)
-        end[strlen(end) - 1]++;
+    char *end = prefix ? hf__prefix_end(&ask.arena, prefix) : NULL;
     c[0] = hf__number(client->tenant_id);
     c[1] = hf__text(name);
     c[2] = hf__text(prefix);

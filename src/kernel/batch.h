@@ -19,13 +19,13 @@ struct hf__batch {
     struct hf__op **ops;
     size_t count;
     int64_t now;  /* store clock, us; known after the locking */
-    bool patient; /* one operation alone, that waits for its locks */
-    bool redo;    /* a child's key was taken meanwhile: roll back and try again */
+    bool redo;    /* a run was not inserted after all: roll back and try again */
     struct hf__sheet sheets[HF__STMT_COUNT];
     struct hf__sheet *claims; /* one per op, used by claims */
     struct hf__idmap rows;    /* run id -> struct hf__row, locked */
     struct hf__idmap fenced;  /* run id -> the one fenced op of this flush */
     struct hf__idmap decided; /* run id -> anything: given back by a short way */
+    struct hf__idmap leases;  /* run id -> the answer about a lease that was prolonged */
     int32_t *lanes;           /* to wake */
     int lane_count;
     int lane_capacity;
@@ -79,6 +79,11 @@ void hf__ask_parent(struct hf__batch *batch, int tenant, const hf_id *run);
 void hf__commit_prepare(struct hf__batch *batch, struct hf__op *op);
 void hf__signal_prepare(struct hf__batch *batch, struct hf__op *op);
 void hf__change_prepare(struct hf__batch *batch, struct hf__op *op);
+/* Of those that were sent again: they may have happened. */
+void hf__trigger_prepare(struct hf__batch *batch, struct hf__op *op);
+void hf__trigger_decide(struct hf__batch *batch, struct hf__op *op);
+void hf__step_prepare(struct hf__batch *batch, struct hf__op *op);
+void hf__step_decide(struct hf__batch *batch, struct hf__op *op);
 /* Decide on the locked rows; fill the sheets that write. */
 void hf__commit_decide(struct hf__batch *batch, struct hf__op *op);
 void hf__signal_decide(struct hf__batch *batch, struct hf__op *op);
@@ -87,6 +92,8 @@ void hf__change_decide(struct hf__batch *batch, struct hf__op *op);
 void hf__row_finish(struct hf__batch *batch, struct hf__row *row, hf_status status);
 /* Where a waiting run's run_at belongs, by its mailbox and its limits. */
 int64_t hf__row_wake_time(const struct hf__batch *batch, const struct hf__row *row);
+/* What a turn waits for; never NULL: resume tells by it that a paused run was waiting. */
+const char *hf__waiting_kind(const hf_transition *transition);
 /* Whether a terminal commit can go by finish_runs. */
 bool hf__commit_is_short(const struct hf__op *op);
 
@@ -95,11 +102,11 @@ struct hf__new_run {
     int tenant;
     const hf_id *id;
     const hf_trigger_spec *spec;
-    const char *tags;
     const char *actor;
     const hf_id *parent;
     const hf_id *root;
     const hf_transition *initial;
+    bool always; /* in a disabled tenant too: what runs may be finished */
 };
 void hf__insert_run(struct hf__batch *batch, const struct hf__new_run *run);
 void hf__trigger_fill(struct hf__batch *batch, struct hf__op *op);

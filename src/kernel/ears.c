@@ -9,6 +9,7 @@
 #include "util/alloc.h"
 #include "util/clock.h"
 #include "util/error.h"
+#include "util/thread.h"
 
 #define LISTEN_FOR HF_SECONDS(60)
 #define FIRST_BACKOFF HF_MILLISECONDS(50)
@@ -146,11 +147,10 @@ hf_code hf__ears_add(struct hf__ears *ears, struct hf__ear **out, hf__hear hear,
     ear->arg = arg;
     hf_code code = HF_OK;
     pthread_mutex_lock(&ears->mutex);
-    if (!ears->started && pthread_create(&ears->thread, NULL, ears_thread, ears) != 0)
-        code = hf__fail(err, HF_INTERNAL, "a thread could not be started");
-    else
-        ears->started = true;
+    if (!ears->started)
+        code = hf__thread_start(&ears->thread, ears_thread, ears, err);
     if (code == HF_OK) {
+        ears->started = true;
         ear->next = ears->list;
         ears->list = ear;
     }

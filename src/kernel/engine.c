@@ -109,11 +109,12 @@ static hf_code start_groups(struct hf__engine *engine, int groups, hf_error *err
     return code;
 }
 
-static hf_code prepare_schema(struct hf__engine *engine, hf_error *err)
+static hf_code prepare_schema_once(struct hf__engine *engine, bool *lost, hf_error *err)
 {
     int version;
     int min_writer;
     struct hf__conn *conn;
+    *lost = false;
     hf_code code = hf__pool_take(engine->pool, &conn, err);
     if (code != HF_OK)
         return code;
@@ -125,8 +126,17 @@ static hf_code prepare_schema(struct hf__engine *engine, hf_error *err)
     }
     if (code == HF_OK)
         code = hf__schema_check(version, min_writer, engine->options.max_schema, err);
+    *lost = code != HF_OK && engine->driver->lost(conn);
     hf__pool_give(engine->pool, conn);
     return code;
+}
+
+/* Once more on a new connection: behind a pooler the first one is lost when its prepared statements are not found. */
+static hf_code prepare_schema(struct hf__engine *engine, hf_error *err)
+{
+    bool lost;
+    hf_code code = prepare_schema_once(engine, &lost, err);
+    return lost ? prepare_schema_once(engine, &lost, err) : code;
 }
 
 hf_code hf__engine_open(struct hf__engine **out, const char *url,
@@ -276,12 +286,13 @@ hf_code hf__engine_query(struct hf__engine *engine, enum hf__stmt stmt,
     return code;
 }
 
-hf_code hf__engine_transact(struct hf__engine *engine, hf__work body, void *arg,
-                            const struct hf__wake *wake, hf_error *err)
+static hf_code transact_once(struct hf__engine *engine, hf__work body, void *arg,
+                             const struct hf__wake *wake, bool *again, hf_error *err)
 {
     const struct hf__driver *driver = engine->driver;
     struct hf__conn *conn;
     bool unknown = false;
+    *again = false;
     hf_code code = hf__pool_take(engine->pool, &conn, err);
     if (code != HF_OK)
         return code;
@@ -294,8 +305,17 @@ hf_code hf__engine_transact(struct hf__engine *engine, hf__work body, void *arg,
         driver->rollback(conn);
     else if (wake)
         hf__ears_tell(engine->ears, wake);
+    *again = code != HF_OK && !unknown && driver->lost(conn);
     hf__pool_give(engine->pool, conn);
     return code;
+}
+
+hf_code hf__engine_transact(struct hf__engine *engine, hf__work body, void *arg,
+                            const struct hf__wake *wake, hf_error *err)
+{
+    bool again;
+    hf_code code = transact_once(engine, body, arg, wake, &again, err);
+    return again ? transact_once(engine, body, arg, wake, &again, err) : code;
 }
 
 /* ---- Ears ---- */

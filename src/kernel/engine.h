@@ -42,7 +42,8 @@ hf_code hf__engine_trouble(struct hf__engine *engine, hf_error *out);
  * rows live in result->arena. Retried once if the connection was found broken before it was sent. */
 hf_code hf__engine_query(struct hf__engine *engine, enum hf__stmt stmt,
                          const struct hf__table *params, struct hf__table *result, hf_error *err);
-/* Several statements in one transaction: `body` sends and syncs. */
+/* Several statements in one transaction: `body` sends and syncs. It is called once more if the connection broke before the
+ * commit, and must then forget what it was given the first time. */
 typedef hf_code (*hf__work)(const struct hf__driver *driver, struct hf__conn *conn, void *arg,
                             hf_error *err);
 hf_code hf__engine_transact(struct hf__engine *engine, hf__work body, void *arg,

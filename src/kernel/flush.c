@@ -9,7 +9,6 @@
 #include "util/error.h"
 #include "util/id.h"
 
-#define IMPATIENT_TRIES 3 /* flushes that may pass an operation's locked run over */
 #define CONFLICT_TRIES 5  /* of a flush that lost against another one */
 
 void hf__flusher_init(struct hf__flusher *flusher, const struct hf__driver *driver,
@@ -37,10 +36,10 @@ static hf_code batch_init(struct hf__batch *batch, struct hf__flusher *flusher, 
     batch->arena = &flusher->arena;
     batch->ops = ops;
     batch->count = count;
-    batch->patient = count == 1 && ops[0]->tries >= IMPATIENT_TRIES;
     hf__idmap_init(&batch->rows);
     hf__idmap_init(&batch->fenced);
     hf__idmap_init(&batch->decided);
+    hf__idmap_init(&batch->leases);
     for (int i = 0; i < HF__STMT_COUNT; i++) {
         const struct hf__statement *stmt = &flusher->driver->statements[i];
         hf__table_init(&batch->sheets[i].in, batch->arena, stmt->nparams);
@@ -55,6 +54,7 @@ static void batch_free(struct hf__batch *batch)
     hf__idmap_free(&batch->rows);
     hf__idmap_free(&batch->fenced);
     hf__idmap_free(&batch->decided);
+    hf__idmap_free(&batch->leases);
 }
 
 /* ---- Sorting the batch ---- */
@@ -63,6 +63,13 @@ static bool takes_long_way(const struct hf__op *op)
 {
     return op->kind == HF__OP_SIGNAL || op->kind == HF__OP_CHANGE ||
            (op->kind == HF__OP_COMMIT && !hf__commit_is_short(op));
+}
+
+/* A step or a first transition that may have happened: it is looked for before it is written again. */
+static bool is_looked_for(const struct hf__op *op)
+{
+    return op->resent &&
+           (op->kind == HF__OP_STEP || (op->kind == HF__OP_TRIGGER && op->trigger.initial));
 }
 
 /* At most one fenced operation per run and flush: what comes second waits for the next. Signals are not fenced. */
@@ -91,7 +98,7 @@ static void ask_lock(struct hf__batch *batch, struct hf__op *op)
     if (!hf__idmap_put(&batch->decided, *run, op))
         batch->failed = true;
     const enum hf__stmt asked[] = {
-        batch->patient ? HF__STMT_LOCK_RUNS_PATIENTLY : HF__STMT_LOCK_RUNS,
+        HF__STMT_LOCK_RUNS,
         HF__STMT_PEEK_RUNS,
     };
     for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
@@ -112,14 +119,20 @@ static bool prepare(struct hf__batch *batch)
             continue;
         if (op->kind == HF__OP_TRIGGER && op->trigger.initial)
             reads = true;
-        if (!takes_long_way(op))
+        if (!takes_long_way(op) && !is_looked_for(op))
             continue;
         reads = true;
+        if (op->kind == HF__OP_TRIGGER) {
+            hf__trigger_prepare(batch, op);
+            continue;
+        }
         ask_lock(batch, op);
         if (op->kind == HF__OP_COMMIT)
             hf__commit_prepare(batch, op);
         else if (op->kind == HF__OP_SIGNAL)
             hf__signal_prepare(batch, op);
+        else if (op->kind == HF__OP_STEP)
+            hf__step_prepare(batch, op);
         else
             hf__change_prepare(batch, op);
     }
@@ -141,12 +154,9 @@ static hf_code send_all(struct hf__batch *batch, const enum hf__stmt *stmts, siz
 static hf_code read_locked(struct hf__batch *batch, hf_error *err)
 {
     static const enum hf__stmt reads[] = {
-        HF__STMT_LOCK_RUNS,           HF__STMT_LOCK_RUNS_PATIENTLY,
-        HF__STMT_LOCK_PARENTS,        HF__STMT_LOCK_PARENTS_PATIENTLY,
-        HF__STMT_PEEK_RUNS,           HF__STMT_PEEK_PARENTS,
-        HF__STMT_FIND_SIGNALS,        HF__STMT_MAILBOX_SUMMARY,
-        HF__STMT_UNFINISHED_CHILDREN, HF__STMT_EXPLAIN_REFUSED,
-        HF__STMT_FIND_COMMITTED,
+        HF__STMT_LOCK_RUNS,           HF__STMT_LOCK_PARENTS,    HF__STMT_PEEK_RUNS,
+        HF__STMT_PEEK_PARENTS,        HF__STMT_FIND_SIGNALS,    HF__STMT_MAILBOX_SUMMARY,
+        HF__STMT_UNFINISHED_CHILDREN, HF__STMT_EXPLAIN_REFUSED, HF__STMT_FIND_COMMITTED,
     };
     const struct hf__driver *driver = batch->flusher->driver;
     hf_code code = send_all(batch, reads, sizeof reads / sizeof *reads, err);
@@ -178,9 +188,7 @@ static void index_rows(struct hf__batch *batch, enum hf__stmt stmt)
 static void index_answers(struct hf__batch *batch)
 {
     index_rows(batch, HF__STMT_LOCK_RUNS);
-    index_rows(batch, HF__STMT_LOCK_RUNS_PATIENTLY);
     index_rows(batch, HF__STMT_LOCK_PARENTS);
-    index_rows(batch, HF__STMT_LOCK_PARENTS_PATIENTLY);
     const struct hf__table *mail = hf__batch_out(batch, HF__STMT_MAILBOX_SUMMARY);
     for (int i = 0; i < mail->nrows; i++) {
         const struct hf__cell *c = hf__table_row(mail, i);
@@ -197,6 +205,13 @@ static void index_answers(struct hf__batch *batch)
         struct hf__row *row = hf__batch_row(batch, hf__as_uuid(hf__table_row(parents, i)[0]));
         if (row)
             row->has_children = true;
+    }
+    const struct hf__table *ends = hf__batch_out(batch, HF__STMT_PEEK_PARENTS);
+    for (int i = 0; i < ends->nrows; i++) {
+        const struct hf__cell *c = hf__table_row(ends, i);
+        struct hf__row *row = hf__batch_row(batch, hf__as_uuid(c[0]));
+        if (row)
+            row->end_is_told = hf__as_number(c[2]) != 0;
     }
 }
 
@@ -231,15 +246,19 @@ static void decide(struct hf__batch *batch)
     for (int pass = 0; pass < 2; pass++)
         for (size_t i = 0; i < batch->count; i++) {
             struct hf__op *op = batch->ops[i];
-            if (op->again || !takes_long_way(op) || (op->kind == HF__OP_SIGNAL) != (pass == 0))
+            if (op->again || (!takes_long_way(op) && !is_looked_for(op)) ||
+                (op->kind == HF__OP_SIGNAL) != (pass == 0))
                 continue;
-            if (is_locked_out(batch, op)) {
+            if (op->kind == HF__OP_TRIGGER) {
+                hf__trigger_decide(batch, op);
+            } else if (is_locked_out(batch, op)) {
                 op->again = true;
-                op->tries++;
             } else if (op->kind == HF__OP_SIGNAL) {
                 hf__signal_decide(batch, op);
             } else if (op->kind == HF__OP_COMMIT) {
                 hf__commit_decide(batch, op);
+            } else if (op->kind == HF__OP_STEP) {
+                hf__step_decide(batch, op);
             } else {
                 hf__change_decide(batch, op);
             }
@@ -304,12 +323,13 @@ static void sort_sheet(struct hf__batch *batch, enum hf__stmt stmt)
 
 static hf_code send_writes(struct hf__batch *batch, hf_error *err)
 {
+    /* The events of locked rows come before those of the short ways, which number theirs after them. */
     static const enum hf__stmt writes[] = {
-        HF__STMT_UPDATE_RUNS,         HF__STMT_FINISH_RUNS,     HF__STMT_SAVE_STEPS,
-        HF__STMT_EXTEND_LEASES,       HF__STMT_CREATE_WORKFLOW, HF__STMT_INSERT_RUNS,
-        HF__STMT_INSERT_FIRST_EVENTS, HF__STMT_INSERT_EVENTS,   HF__STMT_INSERT_TAGS,
-        HF__STMT_CONSUME_SIGNALS,     HF__STMT_BLAME_SIGNALS,   HF__STMT_CANCEL_TIMERS,
-        HF__STMT_PUT_TIMERS,          HF__STMT_INSERT_SIGNALS,  HF__STMT_INSERT_OUTBOX,
+        HF__STMT_UPDATE_RUNS,     HF__STMT_INSERT_EVENTS,       HF__STMT_FINISH_RUNS,
+        HF__STMT_SAVE_STEPS,      HF__STMT_EXTEND_LEASES,       HF__STMT_CREATE_WORKFLOW,
+        HF__STMT_INSERT_RUNS,     HF__STMT_INSERT_FIRST_EVENTS, HF__STMT_INSERT_TAGS,
+        HF__STMT_CONSUME_SIGNALS, HF__STMT_BLAME_SIGNALS,       HF__STMT_CANCEL_TIMERS,
+        HF__STMT_PUT_TIMERS,      HF__STMT_INSERT_SIGNALS,      HF__STMT_INSERT_OUTBOX,
         HF__STMT_INSERT_TASKS,
     };
     sort_sheet(batch, HF__STMT_FINISH_RUNS);
@@ -324,33 +344,41 @@ static hf_code send_writes(struct hf__batch *batch, hf_error *err)
     return code;
 }
 
-/* Children with a key may meet a run that took it since it was looked up: then the flush is undone and tried again. */
-static hf_code check_children(struct hf__batch *batch, hf_error *err)
+/* Whether a run that this operation inserts was taken for granted, and is not among those that were made. */
+static bool misses_a_run(const struct hf__op *op, const struct hf__table *made)
 {
-    const struct hf__driver *driver = batch->flusher->driver;
-    bool keyed = false;
-    for (size_t i = 0; !keyed && i < batch->count; i++) {
-        const struct hf__op *op = batch->ops[i];
-        for (size_t n = 0; op->kind == HF__OP_COMMIT && op->decided && op->code == HF_OK &&
-                           n < op->commit.transition->child_count;
-             n++)
-            keyed |= op->commit.transition->children[n].key != NULL;
-    }
-    if (!keyed)
-        return HF_OK;
-    hf_code code = driver->sync(batch->flusher->conn, err);
-    if (code != HF_OK)
-        return code;
+    if (is_looked_for(op) && op->kind == HF__OP_TRIGGER && !op->decided)
+        return !listed(made, op->trigger.id);
+    if (op->kind != HF__OP_COMMIT || !op->decided || !op->commit.written)
+        return false;
+    const hf_transition *t = op->commit.transition;
+    for (size_t i = 0; i < t->child_count; i++)
+        if (t->children[i].key && !listed(made, op->commit.child_ids[i]))
+            return true;
+    return false;
+}
+
+static bool takes_for_granted(const struct hf__op *op)
+{
+    static const struct hf__table nothing = { 0 };
+    return misses_a_run(op, &nothing);
+}
+
+/* A key may be taken since it was looked up, also by a neighbour in this flush: then the flush is undone and tried again,
+ * in the end alone. */
+static hf_code check_inserted(struct hf__batch *batch, hf_error *err)
+{
+    bool asked = false;
+    for (size_t i = 0; !asked && i < batch->count; i++)
+        asked = takes_for_granted(batch->ops[i]);
+    hf_code code = asked ? batch->flusher->driver->sync(batch->flusher->conn, err) : HF_OK;
     const struct hf__table *made = hf__batch_out(batch, HF__STMT_INSERT_RUNS);
-    for (size_t i = 0; i < batch->count; i++) {
-        const struct hf__op *op = batch->ops[i];
-        for (size_t n = 0; op->kind == HF__OP_COMMIT && op->decided && op->code == HF_OK &&
-                           n < op->commit.transition->child_count;
-             n++)
-            batch->redo |= op->commit.transition->children[n].key != NULL &&
-                           !listed(made, op->commit.child_ids[n]);
-    }
-    return HF_OK;
+    for (size_t i = 0; asked && code == HF_OK && i < batch->count; i++)
+        if (misses_a_run(batch->ops[i], made)) {
+            batch->redo = true;
+            batch->ops[i]->tries++;
+        }
+    return code;
 }
 
 /* ---- After the commit ---- */
@@ -413,9 +441,9 @@ static void wake_late(struct hf__batch *batch, const struct hf__wake *early)
         flusher->woke(&late, flusher->woke_arg);
     if (batch->lane_count == lanes && batch->watched_count == watched && early)
         return;
-    late.lanes += lanes;
+    late.lanes = lanes ? late.lanes + lanes : late.lanes;
     late.lane_count -= lanes;
-    late.watched += watched;
+    late.watched = watched ? late.watched + watched : late.watched;
     late.watched_count -= watched;
     late.workflows_changed = false;
     if (late.lane_count || late.watched_count)
@@ -474,7 +502,7 @@ static hf_code run_batch(struct hf__batch *batch, bool *unknown, hf_error *err)
         code = batch->failed ? hf__nomem(err) : send_writes(batch, err);
     }
     if (code == HF_OK)
-        code = check_children(batch, err);
+        code = check_inserted(batch, err);
     if (code != HF_OK || batch->redo) {
         driver->rollback(batch->flusher->conn);
         undecide(batch);

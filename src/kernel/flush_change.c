@@ -12,6 +12,29 @@ static const char *reason_of(const struct hf__op *op)
     return op->change.change ? op->change.change->reason : NULL;
 }
 
+/* Whether the journal holds the line that this operation wrote before its answer was lost. */
+static void ask_done(struct hf__batch *batch, const struct hf__op *op)
+{
+    struct hf__cell *c = hf__batch_add(batch, HF__STMT_FIND_COMMITTED);
+    c[0] = hf__number(op->tenant);
+    c[1] = hf__uuid(&op->change.run);
+    c[2] = hf__number(op->change.version);
+    c[3] = hf__text(op->actor);
+    c[4] = hf__text(op->change.event);
+    c[5] = hf__number(HF__LIFECYCLE);
+    c[6] = hf__null();
+    c[7] = hf__number(op->change.seq);
+}
+
+static bool is_done(struct hf__batch *batch, const struct hf__op *op)
+{
+    const struct hf__table *found = hf__batch_out(batch, HF__STMT_FIND_COMMITTED);
+    for (int i = 0; op->resent && i < found->nrows; i++)
+        if (hf_id_equal(hf__as_uuid(hf__table_row(found, i)[0]), op->change.run))
+            return true;
+    return false;
+}
+
 void hf__change_prepare(struct hf__batch *batch, struct hf__op *op)
 {
     const hf_id *run = &op->change.run;
@@ -26,7 +49,11 @@ void hf__change_prepare(struct hf__batch *batch, struct hf__op *op)
         c[0] = hf__uuid(run);
         c[1] = hf__number(0);
         c[2] = hf__number(0);
+        c[3] = hf__null();
+        c[4] = hf__null();
     }
+    if (op->resent && op->change.event)
+        ask_done(batch, op);
 }
 
 static const char *change_data(struct hf__batch *batch, const struct hf__op *op)
@@ -49,6 +76,9 @@ static void journal_change(struct hf__batch *batch, struct hf__op *op, struct hf
                            const char *name)
 {
     hf__journal(batch, row, HF__LIFECYCLE, name, op->actor, NULL, change_data(batch, op));
+    op->change.event = name;
+    op->change.version = row->version;
+    op->change.seq = row->event_seq;
 }
 
 /* A change of status that an operator makes. */
@@ -82,7 +112,12 @@ static void start_cascade(struct hf__batch *batch, struct hf__op *op, const stru
     c[1] = hf__text(spec->workflow);
     hf__insert_run(batch,
                    &(struct hf__new_run){
-                       .tenant = op->tenant, .id = chore, .spec = spec, .actor = op->actor });
+                       .tenant = op->tenant,
+                       .id = chore,
+                       .spec = spec,
+                       .actor = op->actor,
+                       .always = true,
+                   });
 }
 
 static void cancel(struct hf__batch *batch, struct hf__op *op, struct hf__row *row)
@@ -192,6 +227,8 @@ void hf__change_decide(struct hf__batch *batch, struct hf__op *op)
     struct hf__row *row = hf__batch_row(batch, op->change.run);
     if (!row) {
         hf__op_end(op, HF_NOT_FOUND, "there is no such run in this tenant");
+    } else if (is_done(batch, op)) {
+        hf__op_ok(op);
     } else if (change && change->expected_revision && change->expected_revision != row->revision) {
         hf__op_end(op, HF_REVISION, "the run is at revision %lld, not %lld: read it again",
                    (long long)row->revision, (long long)change->expected_revision);

@@ -1,5 +1,6 @@
 /* Commits that go the long way: the run is locked and read, the turn decided on it, then written with all that follows.
  * SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
 #include <string.h>
 
 #include "kernel/batch.h"
@@ -42,7 +43,7 @@ static const char *turn_event(hf_turn turn)
 void hf__ask_parent(struct hf__batch *batch, int tenant, const hf_id *run)
 {
     const enum hf__stmt asked[] = {
-        batch->patient ? HF__STMT_LOCK_PARENTS_PATIENTLY : HF__STMT_LOCK_PARENTS,
+        HF__STMT_LOCK_PARENTS,
         HF__STMT_PEEK_PARENTS,
     };
     for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
@@ -73,6 +74,46 @@ static void ask_committed(struct hf__batch *batch, const struct hf__op *op)
     c[4] = hf__text(turn_event(t->turn));
     c[5] = hf__number(HF__LIFECYCLE);
     c[6] = hf__null();
+    c[7] = hf__number_or_null(op->commit.seq);
+}
+
+/* Adds names to a JSON array. */
+static void add_names(struct hf__buffer *json, const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        hf__buffer_add_text(json, json->length ? "," : "[");
+        hf__buffer_add_json_string(json, names[i], strlen(names[i]));
+    }
+}
+
+/* The array's text in the batch's memory; NULL when nothing was added. */
+static const char *end_names(struct hf__batch *batch, struct hf__buffer *json)
+{
+    const char *text = NULL;
+    if (json->length || json->failed) {
+        hf__buffer_add_text(json, "]");
+        text = json->failed ? NULL : hf__arena_strdup(batch->arena, json->data);
+        batch->failed |= text == NULL;
+    }
+    hf__buffer_free(json);
+    return text;
+}
+
+/* The mailbox as it will be when this turn has taken out what it is done with. */
+static void ask_mailbox(struct hf__batch *batch, const hf_transition *t)
+{
+    struct hf__buffer done = { 0 };
+    struct hf__buffer timers = { 0 };
+    add_names(&done, t->consumed, t->consumed_count);
+    add_names(&timers, t->cancelled_timers, t->cancelled_timer_count);
+    for (size_t i = 0; i < t->timer_count; i++)
+        add_names(&timers, &t->timers[i].key, 1);
+    struct hf__cell *c = hf__batch_add(batch, HF__STMT_MAILBOX_SUMMARY);
+    c[0] = hf__uuid(&t->run);
+    c[1] = hf__number(t->seen_position);
+    c[2] = hf__number(t->seen_at);
+    c[3] = hf__text(end_names(batch, &done));
+    c[4] = hf__text(end_names(batch, &timers));
 }
 
 void hf__commit_prepare(struct hf__batch *batch, struct hf__op *op)
@@ -80,17 +121,13 @@ void hf__commit_prepare(struct hf__batch *batch, struct hf__op *op)
     const hf_transition *t = op->commit.transition;
     if (ends(t))
         hf__ask_parent(batch, op->tenant, &t->run);
-    if (t->turn == HF_TURN_WAIT || t->unleased) {
-        struct hf__cell *c = hf__batch_add(batch, HF__STMT_MAILBOX_SUMMARY);
-        c[0] = hf__uuid(&t->run);
-        c[1] = hf__number(t->seen_position);
-        c[2] = hf__number(t->seen_at);
-    }
+    if (t->turn == HF_TURN_WAIT || t->unleased)
+        ask_mailbox(batch, t);
     for (size_t i = 0; i < t->child_count; i++)
         ask_new_run(batch, op->tenant, &op->commit.child_ids[i], &t->children[i]);
     for (size_t i = 0; i < t->start_count; i++)
         ask_new_run(batch, op->tenant, &op->commit.start_ids[i], &t->starts[i]);
-    if (op->resent)
+    if (op->resent && (op->commit.seq || !t->unleased))
         ask_committed(batch, op);
 }
 
@@ -145,9 +182,42 @@ static hf_code check_new_run(struct hf__batch *batch, const hf_id *id)
     return HF_INTERNAL;
 }
 
+static int by_workflow_and_key(const void *left, const void *right)
+{
+    const hf_trigger_spec *a = *(const hf_trigger_spec *const *)left;
+    const hf_trigger_spec *b = *(const hf_trigger_spec *const *)right;
+    int order = strcmp(a->workflow, b->workflow);
+    return order ? order : strcmp(a->key, b->key);
+}
+
+/* Two children of one turn cannot have one key: the one that has a sibling's, or NULL. */
+static const hf_trigger_spec *find_twin(struct hf__batch *batch, const hf_transition *t)
+{
+    const hf_trigger_spec **keyed = hf__arena_alloc(batch->arena, (t->child_count + 1) * sizeof *keyed);
+    size_t count = 0;
+    if (!keyed) {
+        batch->failed = true;
+        return NULL;
+    }
+    for (size_t i = 0; i < t->child_count; i++)
+        if (t->children[i].key)
+            keyed[count++] = &t->children[i];
+    qsort(keyed, count, sizeof *keyed, by_workflow_and_key);
+    for (size_t i = 1; i < count; i++)
+        if (by_workflow_and_key(&keyed[i - 1], &keyed[i]) == 0)
+            return keyed[i];
+    return NULL;
+}
+
 static bool children_possible(struct hf__batch *batch, struct hf__op *op)
 {
     const hf_transition *t = op->commit.transition;
+    const hf_trigger_spec *twin = find_twin(batch, t);
+    if (twin) {
+        hf__op_end(op, HF_CONFLICT, "two children of \"%s\" have the key \"%s\"", twin->workflow,
+                   twin->key);
+        return false;
+    }
     for (size_t i = 0; i < t->child_count; i++) {
         hf_code code = check_new_run(batch, &op->commit.child_ids[i]);
         if (code == HF_OK)
@@ -172,6 +242,7 @@ static void insert_started(struct hf__batch *batch, struct hf__op *op, struct hf
                                   .actor = actor_of(op),
                                   .parent = &row->id,
                                   .root = hf_id_is_zero(row->root) ? &row->id : &row->root,
+                                  .always = true,
                               });
     for (size_t i = 0; i < t->start_count; i++)
         if (check_new_run(batch, &op->commit.start_ids[i]) == HF_OK)
@@ -180,7 +251,17 @@ static void insert_started(struct hf__batch *batch, struct hf__op *op, struct hf
                                       .id = &op->commit.start_ids[i],
                                       .spec = &t->starts[i],
                                       .actor = actor_of(op),
+                                      .always = true,
                                   });
+}
+
+/* Of one key twice in a turn the last one counts. */
+static bool is_replaced(const hf_transition *t, size_t timer)
+{
+    for (size_t i = timer + 1; i < t->timer_count; i++)
+        if (strcmp(t->timers[i].key, t->timers[timer].key) == 0)
+            return true;
+    return false;
 }
 
 void hf__transition_timers(struct hf__batch *batch, int tenant, const hf_id *run,
@@ -188,6 +269,8 @@ void hf__transition_timers(struct hf__batch *batch, int tenant, const hf_id *run
 {
     for (size_t i = 0; i < t->timer_count; i++) {
         const hf_new_timer *timer = &t->timers[i];
+        if (is_replaced(t, i))
+            continue;
         int64_t at = timer->at ? timer->at : batch->now + timer->delay;
         hf_id id = hf__batch_id(batch);
         char text[HF_ID_TEXT];
@@ -257,8 +340,6 @@ static void consume(struct hf__batch *batch, struct hf__op *op, struct hf__row *
         c[0] = hf__number(op->tenant);
         c[1] = hf__uuid(&row->id);
         c[2] = hf__text(t->consumed[i]);
-        if (strncmp(t->consumed[i], CHILD_MAIL, strlen(CHILD_MAIL)) == 0)
-            row->child_ends--;
         row->last_signal = t->consumed[i];
     }
     for (size_t i = 0; i < t->cancelled_timer_count; i++) {
@@ -324,15 +405,20 @@ static void release(struct hf__row *row)
     row->wake_on_failure = false;
 }
 
+const char *hf__waiting_kind(const hf_transition *t)
+{
+    if (t->wait_children > 0)
+        return "children";
+    return t->waiting_kind ? t->waiting_kind : "signal";
+}
+
 static void wait_row(struct hf__batch *batch, const hf_transition *t, struct hf__row *row)
 {
     int64_t timer = 0;
     release(row);
     row->status = HF_WAITING;
     row->attempt = 0;
-    row->waiting_kind = t->wait_children > 0 ? "children"
-                        : t->waiting_kind    ? t->waiting_kind
-                                             : "signal";
+    row->waiting_kind = hf__waiting_kind(t);
     row->waiting_token = t->waiting_token;
     row->waiting_until = t->waiting_until;
     row->wake_on_failure = t->wake_on_child_failure;
@@ -416,11 +502,12 @@ static void mail_parent(struct hf__batch *batch, const struct hf__row *row,
     c[10] = hf__number(0);
 }
 
-/* Ten thousand ends are not ten thousand turns: the parent wakes when the last one it waits for is in. */
+/* Ten thousand ends are not ten thousand turns: the parent wakes when the last one it waits for is in. One that failed or
+ * was cancelled gets its mail too: it may be retried. */
 static void end_child(struct hf__batch *batch, const struct hf__row *row)
 {
     struct hf__row *parent = hf__batch_row(batch, row->parent);
-    if (!parent || hf_status_finished(parent->status))
+    if (!parent || parent->status == HF_SUCCEEDED || row->end_is_told)
         return;
     mail_parent(batch, row, parent);
     parent->dirty = true;
@@ -494,6 +581,7 @@ static void apply_turn(struct hf__batch *batch, struct hf__op *op, struct hf__ro
     }
     hf__journal(batch, row, HF__LIFECYCLE, turn_event(t->turn), actor_of(op), NULL,
                 turn_data(batch, t, row));
+    op->commit.seq = row->event_seq;
     if (row->pause_requested && !hf_status_finished(row->status)) {
         pause_row(batch, row);
         hf__journal(batch, row, HF__LIFECYCLE, "paused", actor_of(op), NULL, NULL);
@@ -518,6 +606,7 @@ void hf__commit_decide(struct hf__batch *batch, struct hf__op *op)
 {
     const hf_transition *t = op->commit.transition;
     struct hf__row *row = hf__batch_row(batch, t->run);
+    op->commit.written = false;
     if (!row || !fence_holds(batch, row, t)) {
         refuse(batch, op, row);
         return;
@@ -539,5 +628,6 @@ void hf__commit_decide(struct hf__batch *batch, struct hf__op *op)
     apply_turn(batch, op, row);
     hf__transition_outbox(batch, op->tenant, &row->id, row->event_seq, t);
     hf__transition_tasks(batch, op->tenant, &row->id, t);
+    op->commit.written = true;
     hf__op_ok(op);
 }

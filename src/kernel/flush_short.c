@@ -84,6 +84,23 @@ static void note_written(struct hf__batch *batch, enum hf__stmt stmt, int min_wa
     }
 }
 
+static void note_leases(struct hf__batch *batch)
+{
+    const struct hf__table *out = hf__batch_out(batch, HF__STMT_EXTEND_LEASES);
+    for (int i = 0; i < out->nrows; i++) {
+        struct hf__cell *c = hf__table_row(out, i);
+        if (!hf__idmap_put(&batch->leases, hf__as_uuid(c[0]), c))
+            batch->failed = true;
+    }
+}
+
+/* By the version too: a worker may hold a run and, without knowing, have lost an older claim of it. */
+static bool is_prolonged(struct hf__batch *batch, const hf_held *held)
+{
+    const struct hf__cell *c = hf__idmap_get(&batch->leases, held->run);
+    return c && hf__as_number(c[1]) == held->run_version;
+}
+
 static void ask_peek(struct hf__batch *batch, int tenant, const hf_id *run)
 {
     struct hf__cell *c = hf__batch_add(batch, HF__STMT_PEEK_RUNS);
@@ -91,7 +108,7 @@ static void ask_peek(struct hf__batch *batch, int tenant, const hf_id *run)
     c[1] = hf__uuid(run);
 }
 
-static void ask_committed_step(struct hf__batch *batch, const struct hf__op *op)
+void hf__step_prepare(struct hf__batch *batch, struct hf__op *op)
 {
     const hf_step_record *step = op->step.record;
     struct hf__cell *c = hf__batch_add(batch, HF__STMT_FIND_COMMITTED);
@@ -102,6 +119,21 @@ static void ask_committed_step(struct hf__batch *batch, const struct hf__op *op)
     c[4] = hf__text(step->status);
     c[5] = hf__number(HF__STEP);
     c[6] = hf__text(step->name);
+    c[7] = hf__null();
+}
+
+static bool was_committed(const struct hf__table *found, hf_id run)
+{
+    for (int i = 0; i < found->nrows; i++)
+        if (hf_id_equal(hf__as_uuid(hf__table_row(found, i)[0]), run))
+            return true;
+    return false;
+}
+
+void hf__step_decide(struct hf__batch *batch, struct hf__op *op)
+{
+    if (was_committed(hf__batch_out(batch, HF__STMT_FIND_COMMITTED), op->step.record->run))
+        hf__op_ok(op);
 }
 
 /* Gathers questions about what was refused; answers what is known already. */
@@ -118,11 +150,9 @@ static void first_verdict(struct hf__batch *batch, struct hf__op *op)
             return;
         }
         ask_peek(batch, op->tenant, &op->step.record->run);
-        if (op->resent)
-            ask_committed_step(batch, op);
     } else {
         for (size_t i = 0; i < op->heartbeat.count; i++)
-            if (!hf__idmap_get(&batch->decided, op->heartbeat.held[i].run))
+            if (!is_prolonged(batch, &op->heartbeat.held[i]))
                 ask_peek(batch, held_tenant(op, i), &op->heartbeat.held[i].run);
     }
 }
@@ -138,29 +168,18 @@ static hf_code refusal(const struct hf__table *peeked, hf_id run)
     return HF_STALE;
 }
 
-static bool was_committed(const struct hf__table *found, hf_id run)
-{
-    for (int i = 0; i < found->nrows; i++)
-        if (hf_id_equal(hf__as_uuid(hf__table_row(found, i)[0]), run))
-            return true;
-    return false;
-}
-
 static void last_verdict(struct hf__batch *batch, struct hf__op *op)
 {
     const struct hf__table *peeked = hf__batch_out(batch, HF__STMT_PEEK_RUNS);
     if (op->kind == HF__OP_STEP) {
-        hf_code code =
-            was_committed(hf__batch_out(batch, HF__STMT_FIND_COMMITTED), op->step.record->run)
-                ? HF_OK
-                : refusal(peeked, op->step.record->run);
+        hf_code code = refusal(peeked, op->step.record->run);
         hf__op_end(op, code, "the step \"%s\" was not recorded: %s", op->step.record->name,
                    hf_code_meaning(code));
         return;
     }
     for (size_t i = 0; i < op->heartbeat.count; i++) {
         hf_held *held = &op->heartbeat.held[i];
-        held->code = hf__idmap_get(&batch->decided, held->run) ? HF_OK : refusal(peeked, held->run);
+        held->code = is_prolonged(batch, held) ? HF_OK : refusal(peeked, held->run);
     }
     hf__op_ok(op);
 }
@@ -176,22 +195,17 @@ static bool is_short(const struct hf__op *op)
 hf_code hf__short_verdicts(struct hf__batch *batch, hf_error *err)
 {
     struct hf__sheet *peek = &batch->sheets[HF__STMT_PEEK_RUNS];
-    struct hf__sheet *found = &batch->sheets[HF__STMT_FIND_COMMITTED];
     hf__table_init(&peek->in, batch->arena, peek->in.ncolumns);
     hf__table_init(&peek->out, batch->arena, peek->out.ncolumns);
-    hf__table_init(&found->in, batch->arena, found->in.ncolumns);
-    hf__table_init(&found->out, batch->arena, found->out.ncolumns);
     note_written(batch, HF__STMT_FINISH_RUNS, 0);
     note_written(batch, HF__STMT_SAVE_STEPS, 0);
-    note_written(batch, HF__STMT_EXTEND_LEASES, 0);
+    note_leases(batch);
     for (size_t i = 0; i < batch->count; i++)
         if (is_short(batch->ops[i]))
             first_verdict(batch, batch->ops[i]);
 
     hf_code code = hf__batch_send(batch, HF__STMT_PEEK_RUNS, err);
-    if (code == HF_OK)
-        code = hf__batch_send(batch, HF__STMT_FIND_COMMITTED, err);
-    if (code == HF_OK && peek->in.nrows + found->in.nrows > 0)
+    if (code == HF_OK && peek->in.nrows > 0)
         code = batch->flusher->driver->sync(batch->flusher->conn, err);
     for (size_t i = 0; code == HF_OK && i < batch->count; i++)
         if (is_short(batch->ops[i]))

@@ -114,7 +114,8 @@ void hf__signal_decide(struct hf__batch *batch, struct hf__op *op)
     }
     if (refused(op, row))
         return;
-    bool stale = spec->token && row->status == HF_WAITING &&
+    bool waits = row->status == HF_WAITING || (row->status == HF_PAUSED && row->waiting_kind);
+    bool stale = spec->token && waits &&
                  (!row->waiting_token || strcmp(spec->token, row->waiting_token) != 0);
     hf__journal(batch, row, HF__SIGNAL, spec->name, op->actor, NULL,
                 signal_data(batch, spec, stale));

@@ -1,6 +1,9 @@
 /* Triggers: new runs, and why some were refused.
  * SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
 #include "kernel/batch.h"
+#include "util/buffer.h"
 #include "util/json.h"
 
 static int64_t earlier(int64_t a, int64_t b)
@@ -10,21 +13,51 @@ static int64_t earlier(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Journal lines of the first transition; `created` is number 1. */
-static void first_events(struct hf__batch *batch, const struct hf__new_run *run)
+static void first_event(struct hf__batch *batch, const struct hf__new_run *run, int64_t seq,
+                        int kind, const hf_new_event *event)
 {
-    for (size_t i = 0; i < run->initial->event_count; i++) {
-        const hf_new_event *event = &run->initial->events[i];
-        struct hf__cell *c = hf__batch_add(batch, HF__STMT_INSERT_FIRST_EVENTS);
-        c[0] = hf__number(run->tenant);
-        c[1] = hf__uuid(run->id);
-        c[2] = hf__number((int64_t)i + 2);
-        c[3] = hf__number(hf__event_kind(event->kind));
-        c[4] = hf__text(event->name);
-        c[5] = hf__text(run->actor);
-        c[6] = hf__text(event->step);
-        c[7] = hf__text(event->data);
+    struct hf__cell *c = hf__batch_add(batch, HF__STMT_INSERT_FIRST_EVENTS);
+    c[0] = hf__number(run->tenant);
+    c[1] = hf__uuid(run->id);
+    c[2] = hf__number(seq);
+    c[3] = hf__number(kind);
+    c[4] = hf__text(event->name);
+    c[5] = hf__text(run->actor);
+    c[6] = hf__text(event->step);
+    c[7] = hf__text(event->data);
+}
+
+/* Journal lines of the first transition; `created` is number 1. Returns how many there are. */
+static int64_t first_events(struct hf__batch *batch, const struct hf__new_run *run)
+{
+    static const hf_new_event waiting = { .name = "waiting" };
+    const hf_transition *initial = run->initial;
+    int64_t count = (int64_t)initial->event_count;
+    for (int64_t i = 0; i < count; i++)
+        first_event(batch, run, i + 2, hf__event_kind(initial->events[i].kind),
+                    &initial->events[i]);
+    if (initial->turn == HF_TURN_WAIT) {
+        first_event(batch, run, count + 2, HF__LIFECYCLE, &waiting);
+        count++;
     }
+    return count;
+}
+
+/* The tags as they are stored: a JSON array. NULL when there are none. */
+static const char *tags_json(struct hf__batch *batch, const hf_trigger_spec *spec)
+{
+    struct hf__buffer json = { 0 };
+    if (spec->tag_count == 0)
+        return NULL;
+    for (size_t i = 0; i < spec->tag_count; i++) {
+        hf__buffer_add_text(&json, i ? "," : "[");
+        hf__buffer_add_json_string(&json, spec->tags[i], strlen(spec->tags[i]));
+    }
+    hf__buffer_add_text(&json, "]");
+    const char *text = json.failed ? NULL : hf__arena_strdup(batch->arena, json.data);
+    batch->failed |= text == NULL;
+    hf__buffer_free(&json);
+    return text;
 }
 
 static void tag_rows(struct hf__batch *batch, const struct hf__new_run *run)
@@ -53,15 +86,14 @@ static void first_state(struct hf__batch *batch, const struct hf__new_run *run, 
     hf__transition_timers(batch, run->tenant, run->id, initial, &wake);
     hf__transition_outbox(batch, run->tenant, run->id, 1, initial);
     hf__transition_tasks(batch, run->tenant, run->id, initial);
-    first_events(batch, run);
+    c[26] = hf__number(first_events(batch, run));
     c[12] = hf__text(initial->state);
     c[25] = hf__number(initial->timer_count > 0);
-    c[26] = hf__number((int64_t)initial->event_count);
     if (initial->turn != HF_TURN_WAIT)
         return;
     c[4] = hf__number(HF_WAITING);
     c[6] = hf__number_or_null(earlier(wake, initial->waiting_until));
-    c[21] = hf__text(initial->waiting_kind);
+    c[21] = hf__text(hf__waiting_kind(initial));
     c[22] = hf__text(initial->waiting_token);
     c[23] = hf__number_or_null(initial->waiting_until);
     c[24] = hf__number(initial->wait_children);
@@ -85,12 +117,13 @@ void hf__insert_run(struct hf__batch *batch, const struct hf__new_run *run)
     c[11] = hf__text(spec->input);
     c[13] = hf__text(spec->subject);
     c[14] = hf__text(spec->reference);
-    c[15] = hf__text(run->tags);
+    c[15] = hf__text(tags_json(batch, spec));
     c[16] = hf__text(spec->partition);
     c[17] = hf__text(spec->trace);
     c[18] = hf__text(run->actor);
     c[19] = run->parent ? hf__uuid_or_null(run->parent) : hf__null();
     c[20] = run->root ? hf__uuid_or_null(run->root) : hf__null();
+    c[28] = hf__number(run->always);
     first_state(batch, run, c);
     tag_rows(batch, run);
 }
@@ -101,7 +134,6 @@ void hf__trigger_fill(struct hf__batch *batch, struct hf__op *op)
         .tenant = op->tenant,
         .id = &op->trigger.id,
         .spec = op->trigger.spec,
-        .tags = op->trigger.tags,
         .actor = op->actor,
         .initial = op->trigger.initial,
     };
@@ -120,7 +152,9 @@ static void refused_verdict(struct hf__op *op, const struct hf__cell *c)
 {
     const hf_trigger_spec *spec = op->trigger.spec;
     bool same_id = hf__as_number(c[2]) != 0;
-    if (hf__is_null(c[1])) {
+    if (hf__as_number(c[5]) && !same_id) {
+        hf__op_end(op, HF_DISABLED, "the tenant is disabled: it triggers nothing");
+    } else if (hf__is_null(c[1])) {
         hf__op_end(op, HF_UNKNOWN_WORKFLOW,
                    "no workflow is named \"%s\": create it (holdfast workflow create %s) or start "
                    "a worker that registers it",
@@ -145,6 +179,33 @@ static void refused_verdict(struct hf__op *op, const struct hf__cell *c)
     }
 }
 
+static void ask_why(struct hf__batch *batch, const struct hf__op *op)
+{
+    struct hf__cell *c = hf__batch_add(batch, HF__STMT_EXPLAIN_REFUSED);
+    c[0] = hf__number(op->tenant);
+    c[1] = hf__uuid(&op->trigger.id);
+    c[2] = hf__text(op->trigger.spec->workflow);
+    c[3] = hf__text(op->trigger.spec->key);
+}
+
+void hf__trigger_prepare(struct hf__batch *batch, struct hf__op *op)
+{
+    ask_why(batch, op);
+}
+
+/* What goes with a first transition has no id that would make a repetition harmless: it is written only with its run. */
+void hf__trigger_decide(struct hf__batch *batch, struct hf__op *op)
+{
+    const struct hf__table *out = hf__batch_out(batch, HF__STMT_EXPLAIN_REFUSED);
+    for (int i = 0; i < out->nrows; i++) {
+        const struct hf__cell *c = hf__table_row(out, i);
+        bool possible = !hf__is_null(c[1]) && hf__as_number(c[2]) == 0 && hf__is_null(c[3]) &&
+                        hf__as_number(c[5]) == 0;
+        if (hf_id_equal(hf__as_uuid(c[0]), op->trigger.id) && !possible)
+            refused_verdict(op, c);
+    }
+}
+
 /* Asks about the triggers that are not among the inserted. */
 static size_t ask_refused(struct hf__batch *batch)
 {
@@ -157,11 +218,7 @@ static size_t ask_refused(struct hf__batch *batch)
             hf__op_ok(op);
             continue;
         }
-        struct hf__cell *c = hf__batch_add(batch, HF__STMT_EXPLAIN_REFUSED);
-        c[0] = hf__number(op->tenant);
-        c[1] = hf__uuid(&op->trigger.id);
-        c[2] = hf__text(op->trigger.spec->workflow);
-        c[3] = hf__text(op->trigger.spec->key);
+        ask_why(batch, op);
         if (!hf__idmap_put(&batch->fenced, op->trigger.id, op))
             batch->failed = true;
         asked++;

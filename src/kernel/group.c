@@ -10,10 +10,11 @@
 #include "util/alloc.h"
 #include "util/clock.h"
 #include "util/error.h"
+#include "util/thread.h"
 
 #define MAX_OPS 2000                /* in one flush */
 #define MAX_BYTES (4 * 1024 * 1024) /* of payloads in one flush */
-#define PATIENT_TRIES 3             /* after so many it is flushed alone, waiting for its locks */
+#define SHARED_TRIES 3 /* after so many it is flushed alone */
 #define GATHER_FOR 100 /* us to wait for callers that were just answered to come back */
 #define LOCKED_PAUSE HF_MILLISECONDS(1) /* before looking again at runs that others have locked */
 #define FIRST_BACKOFF HF_MILLISECONDS(20)
@@ -76,7 +77,7 @@ static size_t take(struct hf__group *group, struct hf__op **ops)
     size_t bytes = 0;
     while (group->first && count < MAX_OPS && bytes < MAX_BYTES) {
         struct hf__op *op = group->first;
-        bool alone = op->tries >= PATIENT_TRIES;
+        bool alone = op->tries >= SHARED_TRIES;
         if (alone && count > 0)
             break;
         group->first = op->next;
@@ -212,6 +213,44 @@ static size_t give_up(struct hf__group *group, struct hf__op **ops, size_t count
     return hand_out(ops, count);
 }
 
+/* Takes those out of the queue that have no patience left. Called with the mutex held. */
+static struct hf__op *take_impatient(struct hf__group *group, hf_code code)
+{
+    int64_t now = hf__monotonic_us();
+    struct hf__op *impatient = NULL;
+    struct hf__op **last_impatient = &impatient;
+    struct hf__op **link = &group->first;
+    group->last = NULL;
+    while (*link) {
+        struct hf__op *op = *link;
+        if (worth_trying_again(op, code, now, group->closing)) {
+            group->last = op;
+            link = &op->next;
+            continue;
+        }
+        *link = op->next;
+        op->next = NULL;
+        *last_impatient = op;
+        last_impatient = &op->next;
+        group->queued--;
+    }
+    return impatient;
+}
+
+/* Whoever waits behind an operation of endless patience is told too. */
+static void give_up_queued(struct hf__group *group, const hf_error *err)
+{
+    pthread_mutex_lock(&group->mutex);
+    struct hf__op *op = take_impatient(group, err->code);
+    pthread_mutex_unlock(&group->mutex);
+    while (op) {
+        struct hf__op *next = op->next;
+        answer(op, err->code, err);
+        op->done(op, op->done_arg);
+        op = next;
+    }
+}
+
 /* ---- The thread ---- */
 
 static void clear_again(struct hf__op **ops, size_t count)
@@ -240,8 +279,10 @@ static void flush_all(struct hf__group *group, struct hf__op **ops, size_t count
             return;
         }
         count = give_up(group, ops, count, unknown, &err);
-        if (count > 0)
+        if (count > 0) {
+            give_up_queued(group, &err);
             pause_for(backoff);
+        }
         backoff = backoff * 2 < LAST_BACKOFF ? backoff * 2 : LAST_BACKOFF;
     }
 }
@@ -309,8 +350,8 @@ hf_code hf__group_start(struct hf__group **out, const struct hf__group_options *
         code = hf__fail(err, HF_INTERNAL, "the system gave no random numbers");
     if (code == HF_OK)
         code = connect(group, err);
-    if (code == HF_OK && pthread_create(&group->thread, NULL, group_thread, group) != 0)
-        code = hf__fail(err, HF_INTERNAL, "a thread could not be started");
+    if (code == HF_OK)
+        code = hf__thread_start(&group->thread, group_thread, group, err);
     if (code == HF_OK)
         *out = group;
     else

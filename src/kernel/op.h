@@ -30,7 +30,6 @@ struct hf__op {
         struct {
             hf_id id; /* made by the client, so that sending again does no harm */
             const hf_trigger_spec *spec;
-            const char *tags;             /* JSON array or NULL */
             const hf_transition *initial; /* NULL: none */
             hf_id existing;               /* out: the run that has the key */
             bool existed;                 /* out */
@@ -49,6 +48,8 @@ struct hf__op {
             const hf_id *child_ids; /* child_count ids made by the client */
             const hf_id *start_ids; /* start_count ids */
             bool parentless;        /* known to have no parent: may go the short way */
+            bool written;           /* the flush's own: applied by this flush, not by an earlier one */
+            int64_t seq;            /* the flush's own: of its journal line; 0: it has never written one the long way */
         } commit;
         struct {
             const hf_step_record *record;
@@ -67,6 +68,9 @@ struct hf__op {
             hf_id run;
             hf_action action;
             const hf_change *change;
+            const char *event; /* the flush's own: the journal line that it wrote, if the answer */
+            int64_t version;   /* was lost: its name, the run's version, its number */
+            int64_t seq;
         } change;
     };
 
@@ -83,7 +87,7 @@ struct hf__op {
     /* the flush's own */
     struct hf__op *next;
     int64_t give_up_at; /* monotonic us; 0: never */
-    int tries;          /* flushes that could not lock its run */
+    int tries;          /* flushes that were undone because of it */
     bool again;         /* not decided by this flush; to be part of the next */
     bool long_way;      /* the short way was refused */
     bool resent;        /* an earlier answer was lost: it may have happened */

@@ -51,6 +51,7 @@ struct hf__row {
     bool unseen;       /* something visible that the holder has not seen */
     int64_t next_visible;
     bool has_children; /* unfinished ones, where it was asked for */
+    bool end_is_told;  /* its parent knows of an end already, where it was asked for */
 
     /* what to write */
     bool dirty;

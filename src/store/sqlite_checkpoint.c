@@ -2,10 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "store/sqlite.h"
 
-#include "util/error.h"
+#include "util/thread.h"
 
-#include <signal.h>
-#include <string.h>
 
 enum {
     PAGES_BETWEEN = 1000,  /* a checkpoint is due when the WAL has grown by more */
@@ -83,20 +81,10 @@ static void *checkpoint_loop(void *arg)
 hf_code hf__sqlite_checkpointer_start(struct hf__database *db, hf_error *err)
 {
     struct hf__sqlite_checkpointer *checkpointer = &db->checkpointer;
-    sigset_t all, before;
-
     sqlite3_busy_timeout(checkpointer->session.handle, READERS_TIMEOUT);
-    /* The program's signals are for its own threads. */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int rc = pthread_create(&checkpointer->thread, NULL, checkpoint_loop, checkpointer);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (rc != 0)
-        return hf__fail(err, HF_UNAVAILABLE,
-                        "no thread could be started: %s; raise the limit on processes",
-                        strerror(rc));
-    checkpointer->running = true;
-    return HF_OK;
+    hf_code code = hf__thread_start(&checkpointer->thread, checkpoint_loop, checkpointer, err);
+    checkpointer->running = code == HF_OK;
+    return code;
 }
 
 void hf__sqlite_checkpointer_stop(struct hf__database *db)

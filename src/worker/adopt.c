@@ -1,10 +1,10 @@
-/* Claims whose answer was lost: the store says that this worker holds them, but nobody works on them.
+/* Claims whose answer was lost: the store says that this worker holds them, but nobody works on
+ * them.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "worker/worker.h"
 
+#include "client/ids.h"
 #include "util/error.h"
-
-#include <string.h>
 
 static bool holds(hf_worker *worker, hf_id run)
 {
@@ -30,8 +30,8 @@ static void give_back(hf_worker *worker, const struct hf__cell *row)
         .tenant = (int)hf__as_number(row[1]),
         .actor = worker->name,
         .commit = { .transition = &transition },
+        .shard = hf__shard_of(transition.run),
     };
-    memcpy(&op.shard, transition.run.bytes + 8, sizeof op.shard);
     hf__engine_apply(worker->engine, &op, 1);
 }
 

@@ -103,8 +103,17 @@ static struct pulse *new_pulse(hf_worker *worker, size_t capacity)
     return NULL;
 }
 
-/* Leases younger than half a period can wait for the next beat, so that short runs cost no heartbeats. Returns NULL if there
- * is nothing to prolong. worker->lock is held. */
+bool hf__beat_lapsed(hf_ctx *turn)
+{
+    hf_worker *worker = turn->worker;
+    pthread_mutex_lock(&worker->lock);
+    bool lapsed = hf__monotonic_us() - turn->granted_at >= turn->claimed->lease;
+    pthread_mutex_unlock(&worker->lock);
+    return lapsed;
+}
+
+/* Leases younger than half a period can wait for the next beat, so that short runs cost no
+ * heartbeats. Returns NULL if there is nothing to prolong. worker->lock is held. */
 static struct pulse *gather(hf_worker *worker)
 {
     struct pulse *pulse = worker->held ? new_pulse(worker, (size_t)worker->held_count) : NULL;
@@ -140,9 +149,13 @@ static void lose(hf_worker *worker, const hf_held *held)
 }
 
 /* A run that is being committed looks lost once the commit has happened; only its commit knows. */
-static void tell_lost(hf_worker *worker, const struct pulse *pulse)
+static void heed_answer(hf_worker *worker, const struct pulse *pulse)
 {
+    int64_t now = hf__monotonic_us();
     pthread_mutex_lock(&worker->lock);
+    for (hf_ctx *turn = worker->held; turn; turn = turn->older)
+        if (turn->extended_at == pulse->at)
+            turn->granted_at = now;
     for (size_t i = 0; i < pulse->count; i++)
         if (pulse->held[i].code == HF_STALE || pulse->held[i].code == HF_RUN_CANCELLED)
             lose(worker, &pulse->held[i]);
@@ -161,7 +174,7 @@ static bool prolong(hf_worker *worker, struct pulse *pulse)
         return false;
     hf__worker_heard_from_store(worker, op->code, &pulse->errand.error);
     if (op->code == HF_OK)
-        tell_lost(worker, pulse);
+        heed_answer(worker, pulse);
     free_pulse(&pulse->errand);
     return true;
 }
@@ -180,7 +193,8 @@ static void check_schema(hf_worker *worker)
     hf__arena_free(&arena);
 }
 
-/* Waits for the time of the next beat, which a shorter lease brings nearer. False: the worker ends. */
+/* Waits for the time of the next beat, which a shorter lease brings nearer. False: the worker
+ * ends. */
 static bool await_beat(hf_worker *worker, int64_t last)
 {
     pthread_mutex_lock(&worker->lock);

@@ -1,5 +1,5 @@
-/* The thread that fetches runs. It claims while there is room and something is due, and sleeps otherwise: until the next run
- * is due, a wake-up comes, or the safety poll.
+/* The thread that fetches runs. It claims while there is room and something is due, and sleeps
+ * otherwise: until the next run is due, a wake-up comes, or the safety poll.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "worker/worker.h"
 
@@ -16,6 +16,7 @@
 #define SHORT_PAUSE HF_MILLISECONDS(100)
 #define SHORT_PAUSES                                                                               \
     15 /* then the pauses grow to the poll: what cannot be had is paused or limited, not locked */
+#define MAKE_WAY_AFTER HF_SECONDS(30)
 #define STORE_PAUSE HF_MILLISECONDS(500)
 
 /* The claimer's own memory from round to round. */
@@ -191,7 +192,8 @@ static void note_taken(hf_worker *worker, const hf_claims *claims)
                         claims->items[i].due_at);
 }
 
-/* Claims at most `most` due runs and puts them into the queue. Returns how many; -1: the store failed, or the worker ends. */
+/* Claims at most `most` due runs and puts them into the queue. Returns how many; -1: the store
+ * failed, or the worker ends. */
 static int claim(struct claimer *claimer, int most, enum hf__wish wish)
 {
     hf_worker *worker = claimer->worker;
@@ -251,8 +253,8 @@ static int64_t sooner(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Nothing is due. Whoever triggers rings only for workers that say they sleep, so: say it, look once more, sleep. Returns us;
- * 0: look. */
+/* Nothing is due. Whoever triggers rings only for workers that say they sleep, so: say it, look
+ * once more, sleep. Returns us; 0: look. */
 static int64_t time_to_sleep(struct claimer *claimer)
 {
     hf_worker *worker = claimer->worker;
@@ -309,7 +311,8 @@ static void rest(struct claimer *claimer, int64_t us)
     pthread_mutex_unlock(&worker->lock);
 }
 
-/* Waits until something may be claimed in this way. True: it had to wait, so what is known of the heads is old. */
+/* Waits until something may be claimed in this way. True: it had to wait, so what is known of
+ * the heads is old. */
 static bool await_capacity(hf_worker *worker, enum hf__wish wish)
 {
     bool waited = false;
@@ -348,23 +351,37 @@ static enum outcome try_claim(struct claimer *claimer, enum hf__wish wish)
     return got > 0 ? GOT_SOME : GOT_NONE;
 }
 
-/* Slow handlers have nothing waiting in the queue, and where something is passed over again and again, it may be a suspect:
- * then the next claim is for idle hands. */
+/* A suspect of many attempts waits for a moment in which this worker holds nothing. A busy one
+ * makes such a moment, where that is a matter of a second. */
+static bool must_make_way(hf_worker *worker, bool quick)
+{
+    int64_t now = hf__monotonic_us();
+    if (!quick || !worker->heads.passed_since || now - worker->heads.passed_since < MAKE_WAY_AFTER)
+        return false;
+    worker->heads.passed_since = now;
+    return true;
+}
+
+/* Slow handlers have nothing waiting in the queue, and where something is passed over again and
+ * again, it may be a suspect: then the next claim is for idle hands. */
 static enum hf__wish first_wish(hf_worker *worker)
 {
     pthread_mutex_lock(&worker->lock);
     bool slow = ahead(worker) <= worker->threads;
+    bool quick = worker->average >= 0 && worker->average < (double)HF_SECONDS(1);
     pthread_mutex_unlock(&worker->lock);
+    if (must_make_way(worker, quick))
+        return HF__WISH_EMPTY_HANDS;
     return slow || worker->heads.passed_over ? HF__WISH_IDLE_HAND : HF__WISH_ROOM;
 }
 
-/* Claims what is due: fresh runs first, then suspects for idle hands, then one that must be alone. Returns us to rest; 0: go
- * on. */
+/* Claims what is due: fresh runs first, then suspects for idle hands, then one that must be
+ * alone. Returns us to rest; 0: go on. */
 static int64_t fetch(struct claimer *claimer)
 {
     hf_worker *worker = claimer->worker;
     enum hf__wish wish = first_wish(worker);
-    if (await_capacity(worker, wish))
+    if (await_capacity(worker, wish) && wish != HF__WISH_EMPTY_HANDS)
         return 0;
     worker->heads.passed_over = false;
     for (; wish <= HF__WISH_EMPTY_HANDS; wish++) {

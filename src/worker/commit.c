@@ -2,9 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "worker/worker.h"
 
+#include "client/ids.h"
 #include "util/error.h"
-
-#include <string.h>
 
 /* worker->lock is held. */
 static void let_go(hf_worker *worker, hf_ctx *turn)
@@ -28,14 +27,16 @@ void hf__turn_release(hf_ctx *turn)
 {
     hf_worker *worker = turn->worker;
     struct hf__haul *haul = turn->haul;
+    struct hf__arena arena = { 0 };
     pthread_mutex_lock(&worker->lock);
     bool last = --turn->users == 0;
-    if (last)
+    if (last) {
         let_go(worker, turn);
+        arena = turn->arena; /* the turn itself may be gone once the lock is */
+    }
     bool empty = last && --haul->left == 0;
     pthread_mutex_unlock(&worker->lock);
-    if (last)
-        hf__arena_free(&turn->arena);
+    hf__arena_free(&arena);
     if (empty)
         hf__haul_free(haul);
 }
@@ -68,11 +69,11 @@ static void report(const hf_ctx *turn, hf_code code)
         .message = code == HF_OK ? turn->transition.last_error : hf_code_meaning(code),
         .duration = turn->duration,
     };
-    worker->observer(&event, worker->observer_arg);
+    hf__worker_observe(worker, &event);
 }
 
-/* The store refused what the turn brought, not the turn: the run must not hang until its lease ends, so it fails with
- * that as its error. */
+/* The store refused what the turn brought, not the turn: the run must not hang until its lease
+ * ends, so it fails with that as its error. */
 static void send_plain(hf_ctx *turn)
 {
     hf_transition *t = &turn->transition;
@@ -126,13 +127,12 @@ static void decided(struct hf__op *op, void *arg)
     hf__turn_release(turn);
 }
 
-/* Operations on a family of runs share a flusher. */
+/* Operations on a family of runs share a flusher. Claims go by shard 0 and ends by odd ones, so
+ * that where there are two flushers a claim does not wait for ends: the two are the whole load
+ * of a busy worker. */
 static uint64_t shard_of(const hf_run *run)
 {
-    uint64_t shard;
-    const hf_id *id = hf_id_is_zero(run->root) ? &run->id : &run->root;
-    memcpy(&shard, id->bytes + 8, sizeof shard);
-    return shard;
+    return hf__shard_of(hf_id_is_zero(run->root) ? run->id : run->root) | 1;
 }
 
 void hf__turn_commit(hf_ctx *turn)

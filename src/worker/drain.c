@@ -105,7 +105,8 @@ static hf_ctx *abandon_one(hf_worker *worker)
     return turn;
 }
 
-/* A handler cannot be killed, only left alone: its run goes back, and whatever it still wants to write is refused. */
+/* A handler cannot be killed, only left alone: its run goes back, and whatever it still wants to
+ * write is refused. */
 static void abandon_handlers(hf_worker *worker)
 {
     for (hf_ctx *turn = abandon_one(worker); turn; turn = abandon_one(worker))
@@ -116,7 +117,7 @@ void hf__drain(hf_worker *worker)
 {
     await_stop(worker);
     atomic_store(&worker->draining, true);
-    hf__worker_observe(worker, HF_WORKER_DRAINING, NULL);
+    hf__worker_say(worker, HF_WORKER_DRAINING, NULL);
     give_back_queue(close_queue(worker));
     if (!await_drained(worker, worker->stop_limit, true)) {
         close_handlers(worker);

@@ -95,7 +95,8 @@ static bool is_ours(const char *variable)
     return false;
 }
 
-/* The worker's own environment and what the run is; what the run lacks is not set. NULL: no memory. */
+/* The worker's own environment and what the run is; what the run lacks is not set. NULL: no
+ * memory. */
 static char **environment(struct hf__arena *arena, const hf_run *run)
 {
     char id[HF_ID_TEXT], attempt[16];
@@ -122,6 +123,13 @@ static char **environment(struct hf__arena *arena, const hf_run *run)
 
 /* ---- What its end means ---- */
 
+/* Programs end their last line; the value ends before that. */
+static void trim_end(char *json, size_t length)
+{
+    while (length > 0 && strchr(" \t\r\n", json[length - 1]))
+        json[--length] = '\0';
+}
+
 static hf_code take_result(hf_ctx *ctx, struct hf__buffer *output, hf_error *err)
 {
     hf_code code;
@@ -132,6 +140,7 @@ static hf_code take_result(hf_ctx *ctx, struct hf__buffer *output, hf_error *err
     if (memchr(output->data, '\0', length) || !hf__utf8_valid(output->data, length))
         return hf__fail(err, HF_HANDLER_FAILED, "the program's output is not UTF-8 text");
     if (hf__json_check(output->data, length, NULL) == HF_OK) {
+        trim_end(output->data, length);
         code = hf_return(ctx, output->data);
     } else {
         if (output->data[length - 1] == '\n')

@@ -8,7 +8,8 @@
 /* How much a new measurement counts in the average. */
 #define FRESHNESS 0.05
 
-/* worker->lock is held. `duration` is what the last turn took; negative: nothing to learn from it. */
+/* worker->lock is held. `duration` is what the last turn took; negative: nothing to learn from
+ * it. */
 static void put_down(hf_worker *worker, int64_t duration)
 {
     worker->running--;

@@ -50,6 +50,7 @@ static void init_turn(hf_ctx *turn, struct hf__haul *haul, const hf_claimed *cla
     turn->master = master;
     turn->deadline = deadline_of(haul, claimed);
     turn->extended_at = haul->sent_at;
+    turn->granted_at = hf__monotonic_us();
     turn->users = 1;
     turn->wake_fd = -1;
     turn->alone = claimed->suspect && claimed->run.attempt >= HF__ALONE_ATTEMPT;

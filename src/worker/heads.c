@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Runs that become due are not always committed in the order of their run_at; this much disorder is allowed for. */
+/* Runs that become due are not always committed in the order of their run_at; this much disorder
+ * is allowed for. */
 #define FLOOR_SLACK HF_SECONDS(1)
 
 static int by_urgency(const void *a, const void *b)
@@ -114,6 +115,10 @@ static hf_code replace(struct hf__heads *heads, const struct hf__table *found, h
     heads->items = items;
     heads->count = (size_t)found->nrows;
     heads->looked_at = hf__monotonic_us();
+    if (!heads->passed_over)
+        heads->passed_since = 0;
+    else if (!heads->passed_since)
+        heads->passed_since = heads->looked_at;
     return HF_OK;
 }
 

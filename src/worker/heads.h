@@ -1,5 +1,5 @@
-/* Heads: the (lane, priority) pairs that have unfinished runs, as last seen. What a claim probes, in which order, and how long
- * the claimer may sleep. Used by one thread.
+/* Heads: the (lane, priority) pairs that have unfinished runs, as last seen. What a claim
+ * probes, in which order, and how long the claimer may sleep. Used by one thread.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef HF_WORKER_HEADS_H
 #define HF_WORKER_HEADS_H
@@ -22,8 +22,9 @@ struct hf__heads {
     int64_t read_at;   /* monotonic us of the same moment */
     int64_t
         looked_at; /* monotonic us of the last look at all lanes; 0: look before anything else */
-    unsigned rotation; /* moves the lane that is probed first */
-    bool passed_over;  /* a head was due at two looks in a row, and claims have not taken it */
+    unsigned rotation;    /* moves the lane that is probed first */
+    int64_t passed_since; /* monotonic us since when heads were passed over; 0: none is */
+    bool passed_over;     /* a head was due at two looks in a row, and claims have not taken it */
 };
 
 /* Looks at all served lanes; forgets floors. */
@@ -37,7 +38,8 @@ bool hf__heads_due(const struct hf__heads *heads);
 int64_t hf__heads_next(const struct hf__heads *heads);
 /* The same, asked of the store, for when due runs that cannot be had hide later ones. */
 hf_code hf__heads_ask_next(hf_worker *worker, int64_t *run_at, hf_error *err);
-/* The due heads for a claim: [[lane, priority, floor], ...]. Lanes of one priority take turns in coming first. NULL: no memory. */
+/* The due heads for a claim: [[lane, priority, floor], ...]. Lanes of one priority take turns in
+ * coming first. NULL: no memory. */
 char *hf__heads_json(struct hf__heads *heads, struct hf__arena *arena, bool with_floors);
 /* All heads, due or not. */
 char *hf__heads_json_all(const struct hf__heads *heads, struct hf__arena *arena);

@@ -32,8 +32,8 @@ char *hf__lanes_patterns_json(const hf_worker *worker)
     return hf__buffer_take(&json);
 }
 
-/* Names are compared byte by byte and consist of bytes above ' ' and below DEL: so a name alone is [name, "name "), and a
- * family is [stem, stem + DEL). */
+/* Names are compared byte by byte and consist of bytes above ' ' and below DEL: so a name alone
+ * is [name, "name "), and a family is [stem, stem + DEL). */
 static void add_range(struct hf__table *params, int tenant, const char *pattern)
 {
     size_t length = strlen(pattern);

@@ -43,7 +43,8 @@ static void close_fd(int *fd)
 
 /* ---- Starting ---- */
 
-/* Away from 0, 1 and 2, which a program may have closed: the child's ends are moved there one after the other. */
+/* Away from 0, 1 and 2, which a program may have closed: the child's ends are moved there one
+ * after the other. */
 static bool move_up(int *fd)
 {
     if (*fd > STDERR_FILENO)
@@ -186,7 +187,8 @@ static void drain(struct child *child, int which)
 
 /* ---- Waiting ---- */
 
-/* Whether it has ended. Its group is killed before it is reaped, while its number cannot be anybody else's. */
+/* Whether it has ended. Its group is killed before it is reaped, while its number cannot be
+ * anybody else's. */
 static void look_at(struct child *child)
 {
     siginfo_t info = { 0 };

@@ -36,8 +36,9 @@ struct hf__process_result {
     size_t tail_length;              /* at most HF__PROCESS_TAIL when it has ended */
 };
 
-/* Runs it to its end in a process group of its own, which is killed (SIGTERM, after 2 s SIGKILL) where `end` says so. What the
- * process left running in the background is not waited for. Free result->output. */
+/* Runs it to its end in a process group of its own, which is killed (SIGTERM, after 2 s SIGKILL)
+ * where `end` says so. What the process left running in the background is not waited for. Free
+ * result->output. */
 void hf__process_run(const struct hf__process_spec *spec, struct hf__process_result *result);
 
 #endif

@@ -19,8 +19,8 @@ struct hf__registry {
     size_t count;
 };
 
-/* "billing.charge.v1", "billing.*" or "*"; each once, none of the engine's own "holdfast." names. Takes over `arg` only if
- * it returns HF_OK. */
+/* "billing.charge.v1", "billing.*" or "*"; each once, none of the engine's own "holdfast."
+ * names. Takes over `arg` only if it returns HF_OK. */
 hf_code hf__registry_add(struct hf__registry *registry, const char *pattern, hf_handler handler,
                          void *arg, void (*release)(void *arg), hf_error *err);
 /* The exact name, else the longest family; NULL: none. */

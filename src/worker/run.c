@@ -4,6 +4,7 @@
 
 #include "util/alloc.h"
 #include "util/error.h"
+#include "util/thread.h"
 
 #include <string.h>
 
@@ -33,6 +34,7 @@ static hf_code prepare(hf_worker *worker, hf_error *err)
     return code;
 }
 
+/* A hand keeps the caller's signal mask: handlers may start programs, which inherit it. */
 static bool start_hand(hf_worker *worker, struct hf__hand *hand)
 {
     hand->worker = hf__worker_ref(worker);
@@ -65,14 +67,17 @@ static hf_code start(hf_worker *worker, struct crew *crew, hf_error *err)
     int hands = 0;
     while (hands < worker->threads && start_hand(worker, &worker->hands[hands]))
         hands++;
-    crew->beat = hands == worker->threads &&
-                 pthread_create(&worker->beat_thread, NULL, hf__beat_main, worker) == 0;
-    crew->claimer =
-        crew->beat && pthread_create(&worker->claimer_thread, NULL, hf__claimer_main, worker) == 0;
-    if (crew->claimer)
-        return HF_OK;
-    return hf__fail(err, HF_INTERNAL, "the system gave no more threads; ask for less than %d",
-                    worker->threads);
+    hf_code code = HF_OK;
+    if (hands < worker->threads)
+        code = hf__fail(err, HF_UNAVAILABLE,
+                        "the system gave no more threads; ask for less than %d", worker->threads);
+    if (code == HF_OK)
+        code = hf__thread_start(&worker->beat_thread, hf__beat_main, worker, err);
+    crew->beat = code == HF_OK;
+    if (code == HF_OK)
+        code = hf__thread_start(&worker->claimer_thread, hf__claimer_main, worker, err);
+    crew->claimer = code == HF_OK;
+    return code;
 }
 
 /* A hand that sits in a handler which does not return is left alone; it holds what it needs. */
@@ -122,14 +127,15 @@ hf_code hf_worker_run(hf_worker *worker, hf_error *err)
     if (code == HF_OK) {
         code = start(worker, &crew, err);
         if (code == HF_OK)
-            hf__worker_observe(worker, HF_WORKER_STARTED, worker->name);
+            hf__worker_say(worker, HF_WORKER_STARTED, worker->name);
         end(worker, &crew);
     }
     if (worker->ear)
         hf__engine_unlisten(worker->ear);
     hf__identity_remove(worker);
     hf__masters_leave(worker);
-    hf__worker_observe(worker, HF_WORKER_STOPPED, NULL);
+    hf__worker_say(worker, HF_WORKER_STOPPED, NULL);
+    atomic_store(&worker->silent, true);
     if (code == HF_OK && worker->end_code != HF_OK)
         code = hf__fail(err, worker->end_code, "the worker ended by itself: %s",
                         hf_code_meaning(worker->end_code));

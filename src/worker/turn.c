@@ -71,7 +71,8 @@ static char *letter_json(hf_ctx *turn, const hf_transition *t)
     return keep_text(turn, &json);
 }
 
-/* Starts the workflow that is told of runs that failed for good; never for its own failures, which would not end. */
+/* Starts the workflow that is told of runs that failed for good; never for its own failures,
+ * which would not end. */
 static void add_dead_letter(hf_ctx *turn)
 {
     const hf_claimed *claimed = turn->claimed;
@@ -161,7 +162,7 @@ static void report_start(const hf_ctx *turn)
         .attempt = run->attempt,
         .status = HF_LEASED,
     };
-    worker->observer(&event, worker->observer_arg);
+    hf__worker_observe(worker, &event);
 }
 
 static void report_loss(const hf_ctx *turn, hf_code lost, int64_t duration)
@@ -180,7 +181,7 @@ static void report_loss(const hf_ctx *turn, hf_code lost, int64_t duration)
         .message = hf_code_meaning(lost),
         .duration = duration,
     };
-    worker->observer(&event, worker->observer_arg);
+    hf__worker_observe(worker, &event);
 }
 
 static void decide(hf_ctx *turn, hf_code code, hf_error *err, struct hf__random *random)
@@ -256,11 +257,30 @@ static int64_t play_handler(hf_ctx *turn, hf_handler handler, void *arg, struct 
     return duration;
 }
 
+/* What waited in the queue past its lease, because the process was stopped or the store was away, may be somebody
+ * else's by now, even finished: it is not begun. The store knows whose it is, so it is given back. True: it was. */
+static bool leave_alone(hf_ctx *turn)
+{
+    hf_code lost = (hf_code)atomic_load(&turn->lost);
+    bool gone = lost == HF_STALE || lost == HF_RUN_CANCELLED;
+    if (!gone && !hf__beat_lapsed(turn))
+        return false;
+    if (begin_commit(turn) && !gone) {
+        hf__turn_give_back(turn);
+    } else {
+        report_loss(turn, lost, 0);
+        hf__turn_release(turn);
+    }
+    return true;
+}
+
 int64_t hf__turn_play(hf_ctx *turn, struct hf__random *random)
 {
     const hf_claimed *claimed = turn->claimed;
     const char *code = "no_handler_registered";
     const char *message = code;
+    if (leave_alone(turn))
+        return -1;
     if (claimed->overdue || claimed->exhausted) {
         message = refusal(claimed, &code);
     } else {

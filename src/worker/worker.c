@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define THREADS_MOST 1024
+#define THREADS_MOST 10000
 #define DEFAULT_POLL HF_SECONDS(5)
 #define POLL_LEAST HF_MILLISECONDS(1)
 #define DEFAULT_STOP_LIMIT HF_SECONDS(30)
@@ -263,23 +263,27 @@ void hf__worker_end(hf_worker *worker, hf_code code)
         hf_worker_stop(worker);
 }
 
-void hf__worker_observe(const hf_worker *worker, hf_worker_event_kind kind, const char *message)
+void hf__worker_observe(const hf_worker *worker, const hf_worker_event *event)
 {
-    hf_worker_event event = { .kind = kind, .message = message };
-    if (worker->observer)
-        worker->observer(&event, worker->observer_arg);
+    if (worker->observer && !atomic_load(&worker->silent))
+        worker->observer(event, worker->observer_arg);
+}
+
+void hf__worker_say(const hf_worker *worker, hf_worker_event_kind kind, const char *message)
+{
+    hf__worker_observe(worker, &(hf_worker_event){ .kind = kind, .message = message });
 }
 
 void hf__worker_heard_from_store(hf_worker *worker, hf_code code, const hf_error *err)
 {
     if (code == HF_UNAVAILABLE || code == HF_STORE_FULL || code == HF_READ_ONLY) {
         if (!atomic_exchange(&worker->store_lost, true))
-            hf__worker_observe(worker, HF_WORKER_STORE_LOST,
-                               err ? err->message : hf_code_meaning(code));
+            hf__worker_say(worker, HF_WORKER_STORE_LOST,
+                           err ? err->message : hf_code_meaning(code));
     } else if (code == HF_OK && atomic_exchange(&worker->store_lost, false)) {
         atomic_store(&worker->adopt, true);
         hf__claimer_hear(&(struct hf__heard){ .lanes = true }, worker);
-        hf__worker_observe(worker, HF_WORKER_STORE_BACK, NULL);
+        hf__worker_say(worker, HF_WORKER_STORE_BACK, NULL);
     }
 }
 

@@ -1,14 +1,17 @@
 /* The inside of a worker.
  *
- * Threads: the caller of hf_worker_run watches over start and stop; the claimer fetches runs; hands run handlers; the beat
- * prolongs leases. The engine's flushers call back when an operation is decided.
+ * Threads: the caller of hf_worker_run watches over start and stop; the claimer fetches runs;
+ * hands run handlers; the beat prolongs leases. The engine's flushers call back when an
+ * operation is decided.
  *
- * Locks: worker->beat_lock before worker->lock. The engine may hold its own locks while it calls back, and call-backs take
- * worker->lock; so nothing of the engine or of a client is called under worker->lock. Under beat_lock the worker's row is
- * written, so that the last thing said of it is the last thing that holds.
+ * Locks: worker->beat_lock before worker->lock. The engine may hold its own locks while it calls
+ * back, and call-backs take worker->lock; so nothing of the engine or of a client is called
+ * under worker->lock. Under beat_lock the worker's row is written, so that the last thing said
+ * of it is the last thing that holds.
  *
- * Memory: a worker lives until its owner, its hands, its hauls and its errands are done with it (hf__worker_ref). So a handler
- * that never returns, and a store that never answers, do no harm after hf_worker_run has returned.
+ * Memory: a worker lives until its owner, its hands, its hauls and its errands are done with it
+ * (hf__worker_ref). So a handler that never returns, and a store that never answers, do no harm
+ * after hf_worker_run has returned.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef HF_WORKER_WORKER_H
 #define HF_WORKER_WORKER_H
@@ -40,8 +43,9 @@ struct hf__master {
     hf_client *client; /* acts in the worker's name */
 };
 
-/* An operation that a thread of the worker waits for, but leaves behind when the worker ends before the answer. Allocated
- * by its user; then `dispose` gives it back from the flusher's thread. */
+/* An operation that a thread of the worker waits for, but leaves behind when the worker ends
+ * before the answer. Allocated by its user; then `dispose` gives it back from the flusher's
+ * thread. */
 struct hf__errand {
     hf_worker *worker;
     struct hf__op op;
@@ -52,7 +56,8 @@ struct hf__errand {
     void (*dispose)(struct hf__errand *errand);
 };
 
-/* What one claim brought: its runs share an arena, which goes when the last of them is done with. */
+/* What one claim brought: its runs share an arena, which goes when the last of them is done
+ * with. */
 struct hf__haul {
     struct hf__errand errand; /* first: disposed of through it */
     struct hf__arena arena;
@@ -84,6 +89,7 @@ struct hf_ctx {
     int users;           /* who still needs it: its hand or its commit, both once it is abandoned */
     int wake_fd;         /* told when `lost` changes; -1: nobody waits */
     int64_t extended_at; /* monotonic us of the claim or the last heartbeat */
+    int64_t granted_at;  /* monotonic us at which the store last answered one of them */
     bool alone;
 
     atomic_int lost; /* hf_code; HF_OK while held */
@@ -156,6 +162,7 @@ struct hf_worker {
 
     int stop_fd;           /* rung by hf_worker_stop and by whoever the drain waits for */
     atomic_int stop_calls; /* hf_worker_stop, or the worker's own reasons to end */
+    atomic_bool silent;    /* hf_worker_run has returned: the observer may be gone */
     atomic_bool draining;
     atomic_bool idle;       /* said of the worker in the store */
     atomic_bool store_lost; /* a query failed and none has worked since */
@@ -207,8 +214,10 @@ void hf__worker_unref(hf_worker *worker);
 void hf__worker_end(hf_worker *worker, hf_code code);
 /* Wakes the thread that watches over the drain. */
 void hf__worker_nudge(hf_worker *worker);
-void hf__worker_observe(const hf_worker *worker, hf_worker_event_kind kind, const char *message);
-/* Every query tells here how it ended, so that the loss of the store and its return are reported once each. */
+void hf__worker_observe(const hf_worker *worker, const hf_worker_event *event);
+void hf__worker_say(const hf_worker *worker, hf_worker_event_kind kind, const char *message);
+/* Every query tells here how it ended, so that the loss of the store and its return are reported
+ * once each. */
 void hf__worker_heard_from_store(hf_worker *worker, hf_code code, const hf_error *err);
 /* Waits at most until a monotonic time; worker->lock is held. */
 void hf__worker_wait(hf_worker *worker, pthread_cond_t *cond, int64_t until);
@@ -257,8 +266,8 @@ void hf__adopt(hf_worker *worker);
 void *hf__hand_main(void *hand);
 
 /* turn.c */
-/* Runs the handler and commits what it decided; the turn is no longer the caller's. Returns the handler's us, negative if
- * there was none. */
+/* Runs the handler and commits what it decided; the turn is no longer the caller's. Returns the
+ * handler's us, negative if there was none. */
 int64_t hf__turn_play(hf_ctx *turn, struct hf__random *random);
 /* Takes a run out of the worker's hands, at the drain. */
 void hf__turn_give_back(hf_ctx *turn);
@@ -276,9 +285,12 @@ void *hf__beat_main(void *worker);
 /* Says in the store that the worker lives, what it holds and whether it sleeps. */
 hf_code hf__beat_say(hf_worker *worker, hf_error *err);
 int64_t hf__beat_period(const hf_worker *worker); /* worker->lock is held */
+/* The run's lease has ended as far as this side can know; worker->lock is not held. */
+bool hf__beat_lapsed(hf_ctx *turn);
 
 /* drain.c */
-/* Blocks until somebody wants the worker to end, then until it holds nothing or the stop limit has passed. */
+/* Blocks until somebody wants the worker to end, then until it holds nothing or the stop limit
+ * has passed. */
 void hf__drain(hf_worker *worker);
 
 /* exec.c */

@@ -77,13 +77,15 @@ is_gone()
 }
 
 @test "when the lock is lost, the command and what it started are ended, with exit code 74" {
-    "$program" lock nightly --ttl 1s -- sh -c 'sleep 60 & echo $! >grandchild; touch held; wait' 3>&- &
+    "$program" lock nightly --ttl 1s -- sh -c 'trap "" TERM; sleep 60 & echo $! >grandchild; touch held; wait' 3>&- &
     holder=$!
     wait_until test -e held
     sqlite3 store.db 'UPDATE host_lock SET token = token + 1'
+    started=$SECONDS
     status=0
     wait "$holder" || status=$?
     [ "$status" = 74 ]
+    [ $((SECONDS - started)) -lt 30 ]
     wait_until is_gone "$(cat grandchild)"
 }
 

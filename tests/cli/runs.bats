@@ -128,6 +128,8 @@ teardown()
     [ "$(holdfast list --json --status failed --status waiting -q | jq -s length)" = 0 ]
     [ "$(holdfast list --json --created-after 1h | jq -s length)" = 6 ]
     [ "$(holdfast list --json --created-before 1h -q | jq -s length)" = 0 ]
+    [ "$(holdfast list --json --created-before 1us | jq -s length)" = 6 ]
+    [ "$(holdfast list --json --created-before 2090-01-01T00:00:00Z | jq -s length)" = 6 ]
     run -0 --separate-stderr holdfast list --json --limit 4
     [ "$(jq -s length <<<"$output")" = 4 ]
     cursor=$(sed -n 's/.*--cursor //p' <<<"$stderr")

@@ -31,8 +31,8 @@ result_of()
 
 @test "words are split without a shell" {
     script_file show.sh 'for a; do printf "<%s>" "$a"; done | jq -R .'
-    start_worker --exec "w=./show.sh one 'two words' \"a \\\"b\\\"\" c\\ d \$HOME *"
-    [ "$(result_of w | jq -r .)" = '<one><two words><a "b"><c d><$HOME><*>' ]
+    start_worker --exec "w=./show.sh one 'two words' \"a \\\"b\\\"\" c\\ d \$HOME * 'e\\\\f'"
+    [ "$(result_of w | jq -r .)" = '<one><two words><a "b"><c d><$HOME><*><e\\f>' ]
 }
 
 @test "a failing program is tried again and then fails with the end of its stderr" {
@@ -78,8 +78,11 @@ result_of()
     [[ "$output" == *"names no program"* ]]
     run -2 holdfast worker --exec "w=./a 'b"
     [[ "$output" == *"a quote is not closed"* ]]
-    run -2 holdfast worker --exec 'w=./a' --threads 0
-    run -2 holdfast worker --exec '..=./a'
+    run -2 holdfast worker --exec 'w=./missing'
+    [[ "$output" == *'there is no program "./missing"'* ]]
+    run -2 holdfast worker --exec 'w=no-such-program-anywhere'
+    run -2 holdfast worker --exec 'w=cat' --threads 0
+    run -2 holdfast worker --exec '..=cat'
 }
 
 @test "SIGTERM lets what is running end, and the program exits with 0" {

@@ -9,7 +9,8 @@
 
 #include "util/clock.h"
 
-/* With the poll at an hour, whatever happens in these tests happens because the worker was woken. */
+/* With the poll at an hour, whatever happens in these tests happens because the worker was
+ * woken. */
 #define QUICK HF_SECONDS(5)
 
 static hf_code note(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
@@ -105,6 +106,23 @@ static void a_new_workflow_under_a_served_prefix_is_picked_up(void **state)
     hf_run *run = world_get(foreign);
     assert_int_equal(run->status, HF_PENDING);
     hf_run_free(run);
+}
+
+static void an_exact_name_serves_no_longer_one(void **state)
+{
+    atomic_int calls = 0;
+    (void)state;
+    world_handle("shop.note", note, &calls);
+    world_define("shop.note.v1", 0, 0, 0);
+    world_define("shop.notes", 0, 0, 0);
+    world_start();
+    hf_id ids[] = { world_trigger("shop.note.v1", NULL), world_trigger("shop.notes", NULL) };
+    world_expect(world_trigger("shop.note", NULL), HF_SUCCEEDED);
+    for (int i = 0; i < 2; i++) {
+        hf_run *run = world_get(ids[i]);
+        assert_int_equal(run->status, HF_PENDING);
+        hf_run_free(run);
+    }
 }
 
 static void a_resumed_workflow_is_worked_on_again(void **state)
@@ -364,6 +382,7 @@ int main(void)
         TEST(a_sleeping_worker_is_woken_from_another_connection),
         TEST(a_delayed_run_begins_on_time),
         TEST(a_new_workflow_under_a_served_prefix_is_picked_up),
+        TEST(an_exact_name_serves_no_longer_one),
         TEST(a_resumed_workflow_is_worked_on_again),
         TEST(the_urgent_go_first),
         TEST(many_short_runs_are_all_done_once),

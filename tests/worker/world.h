@@ -1,4 +1,5 @@
-/* A store with a tenant of its own, and a worker that runs in a thread: what the worker's tests share.
+/* A store with a tenant of its own, and a worker that runs in a thread: what the worker's tests
+ * share.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef HF_TESTS_WORLD_H
 #define HF_TESTS_WORLD_H
@@ -27,7 +28,8 @@ struct world {
 
 extern struct world world;
 
-/* Runs the tests on SQLite in memory, in a file, and on PostgreSQL when HOLDFAST_TEST_POSTGRES is set. Returns the failures. */
+/* Runs the tests on SQLite in memory, in a file, and on PostgreSQL when HOLDFAST_TEST_POSTGRES
+ * is set. Returns the failures. */
 int world_run_tests(const char *name, const struct CMUnitTest *tests, size_t count);
 
 int world_set_up(void **state);

@@ -36,7 +36,7 @@ due AS MATERIALIZED (
            run_at = CASE WHEN r.timeout_at > t.now THEN least(t.now + coalesce($4, w.lease), r.timeout_at)
                          ELSE t.now + coalesce($4, w.lease) END
       FROM t, due d, holdfast.workflow w
-     WHERE r.tenant_id = d.tenant_id AND r.id = d.id AND w.id = r.workflow_id
+     WHERE r.tenant_id = ANY (ARRAY[d.tenant_id]) AND r.id = d.id AND w.id = r.workflow_id
     RETURNING r.id, r.tenant_id, w.name, r.lane, r.key, r.priority, r.attempt,
               coalesce(r.max_attempts, w.max_attempts) AS max_attempts, r.version, r.revision, r.event_seq, r.run_at,
               r.due_at, r.claimed_from, r.has_mail, r.has_steps, r.watched, r.input, r.state, r.error, r.error_code,
@@ -102,11 +102,12 @@ SELECT r.id, r.tenant_id, r.version
     SELECT c.id, c.tenant_id, c.version FROM holdfast.run c
      WHERE c.lane = (h.head->>0)::int AND c.priority = (h.head->>1)::int AND c.leased_by = $2 AND c.status = 1
        AND c.status <= 3 AND c.deleted_at IS NULL AND c.run_at IS NOT NULL
-       AND c.run_at <= holdfast.now() + 86400000000) r;
+       AND c.run_at <= holdfast.now() + 86400000000
+    OFFSET 0) r;
 
 -- name: load_mail
--- The visible mail of claimed runs, in order. Run after the claim, never inside it: the claim's snapshot is older
--- than the lock. Served by signal_mailbox. Serves: claims.
+-- The visible mail of claimed runs, in order. A child's end is always visible, also when the clock was set back: its
+-- parent was woken for it. Run after the claim, never inside it: the claim's snapshot is older than the lock. Served by signal_mailbox. Serves: claims.
 -- takes: rows (run uuid)
 -- gives: (run uuid, id text, type text, name text, payload text, token text, sender text, position bigint, visible_at
 --   bigint, occurred_at bigint, attempts int)
@@ -116,7 +117,7 @@ SELECT s.run_id, s.id, s.type, s.name, s.payload, s.token, s.sender, s.position,
     SELECT m.run_id, m.id, m.type, m.name, m.payload, m.token, m.sender, m.position, m.visible_at, m.occurred_at,
            m.attempts
       FROM holdfast.signal m
-     WHERE m.run_id = n.run AND m.consumed_at IS NULL AND m.visible_at <= holdfast.now()
+     WHERE m.run_id = n.run AND m.consumed_at IS NULL AND (m.visible_at <= holdfast.now() OR m.type = 'child')
      ORDER BY m.visible_at, m.position LIMIT 10000) s;
 
 -- name: load_steps

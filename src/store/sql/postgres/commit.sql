@@ -16,7 +16,8 @@ ok AS (
       FROM t, unnest($1::int[], $2::uuid[], $3::bigint[], $4::int[], $5::text[], $6::text[], $7::text[], $8::text[],
                      $9::text[], $10::text[], $11::text[])
            AS f(tenant, id, version, status, name, worker, state, result, error, error_code, last_error)
-     WHERE r.tenant_id = f.tenant AND r.id = f.id AND r.version = f.version AND r.status = 1 AND r.parent IS NULL
+     WHERE r.tenant_id = ANY (ARRAY[f.tenant]) AND r.id = f.id AND r.version = f.version
+       AND r.status = 1 AND r.parent IS NULL
     RETURNING r.id, r.tenant_id, r.event_seq, r.version, r.watched, r.updated_at, f.name, f.worker
 ), journal AS (
     INSERT INTO holdfast.event (run_id, seq, version, tenant_id, at, kind, name, actor)
@@ -40,28 +41,9 @@ SELECT r.tenant_id, r.id, w.name, r.lane, r.priority, r.status, r.watched, r.pau
        r.key, r.leased_by, r.last_worker, r.waiting_kind, r.waiting_token, r.waiting_until, r.last_signal,
        r.active_task
   FROM unnest($1::int[], $2::uuid[]) AS n(tenant, id)
-  JOIN holdfast.run r ON r.tenant_id = n.tenant AND r.id = n.id
+  JOIN holdfast.run r ON r.tenant_id = ANY (ARRAY[n.tenant]) AND r.id = n.id
   JOIN holdfast.workflow w ON w.id = r.workflow_id
    FOR NO KEY UPDATE OF r SKIP LOCKED;
-
--- name: lock_runs_patiently
--- The slow lane of lock_runs: waits for the locks. Arrays are sorted by (tenant, id), so that two waiters cannot wait
--- for each other. Serves: what lock_runs did not get three times.
--- takes: rows (tenant int, id uuid)
--- gives: (tenant int, id uuid, workflow text, lane int, priority int, status int, watched int, pause_requested bool,
---   wake_on_failure bool, has_mail bool, attempt int, version bigint, revision bigint, event_seq bigint, wait_count
---   int, run_at bigint, due_at bigint, timeout_at bigint, started_at bigint, paused_at bigint, finished_at bigint,
---   deleted_at bigint, delete_reason text, parent uuid, root uuid, key text, leased_by text, last_worker text,
---   waiting_kind text, waiting_token text, waiting_until bigint, last_signal text, active_task uuid)
-SELECT r.tenant_id, r.id, w.name, r.lane, r.priority, r.status, r.watched, r.pause_requested, r.wake_on_failure,
-       r.has_mail, r.attempt, r.version, r.revision, r.event_seq, r.wait_count, r.run_at, r.due_at,
-       r.timeout_at, r.started_at, r.paused_at, r.finished_at, r.deleted_at, r.delete_reason, r.parent, r.root,
-       r.key, r.leased_by, r.last_worker, r.waiting_kind, r.waiting_token, r.waiting_until, r.last_signal,
-       r.active_task
-  FROM unnest($1::int[], $2::uuid[]) AS n(tenant, id)
-  JOIN holdfast.run r ON r.tenant_id = n.tenant AND r.id = n.id
-  JOIN holdfast.workflow w ON w.id = r.workflow_id
-   FOR NO KEY UPDATE OF r ;
 
 -- name: lock_parents
 -- Locks the parents of runs that end in this flush, as lock_runs does. One parent may come back several times.
@@ -77,40 +59,25 @@ SELECT r.tenant_id, r.id, w.name, r.lane, r.priority, r.status, r.watched, r.pau
        r.timeout_at, r.started_at, r.paused_at, r.finished_at, r.deleted_at, r.delete_reason, r.parent, r.root,
        r.key, r.leased_by, r.last_worker, r.waiting_kind, r.waiting_token, r.waiting_until, r.last_signal,
        r.active_task
-  FROM unnest($1::int[], $2::uuid[]) AS n(tenant, id)
-  JOIN holdfast.run c ON c.tenant_id = n.tenant AND c.id = n.id
-  JOIN holdfast.run r ON r.tenant_id = c.tenant_id AND r.id = c.parent
+  FROM (SELECT n.tenant, n.id,
+               (SELECT o.parent FROM holdfast.run o WHERE o.tenant_id = n.tenant AND o.id = n.id) AS parent
+          FROM unnest($1::int[], $2::uuid[]) AS n(tenant, id) OFFSET 0) c
+  JOIN holdfast.run r ON r.tenant_id = ANY (ARRAY[c.tenant]) AND r.id = c.parent
   JOIN holdfast.workflow w ON w.id = r.workflow_id
    FOR NO KEY UPDATE OF r SKIP LOCKED;
 
--- name: lock_parents_patiently
--- The slow lane of lock_parents. Serves: what lock_parents did not get three times.
--- takes: rows (tenant int, id uuid)
--- gives: (tenant int, id uuid, workflow text, lane int, priority int, status int, watched int, pause_requested bool,
---   wake_on_failure bool, has_mail bool, attempt int, version bigint, revision bigint, event_seq bigint, wait_count
---   int, run_at bigint, due_at bigint, timeout_at bigint, started_at bigint, paused_at bigint, finished_at bigint,
---   deleted_at bigint, delete_reason text, parent uuid, root uuid, key text, leased_by text, last_worker text,
---   waiting_kind text, waiting_token text, waiting_until bigint, last_signal text, active_task uuid)
-SELECT r.tenant_id, r.id, w.name, r.lane, r.priority, r.status, r.watched, r.pause_requested, r.wake_on_failure,
-       r.has_mail, r.attempt, r.version, r.revision, r.event_seq, r.wait_count, r.run_at, r.due_at,
-       r.timeout_at, r.started_at, r.paused_at, r.finished_at, r.deleted_at, r.delete_reason, r.parent, r.root,
-       r.key, r.leased_by, r.last_worker, r.waiting_kind, r.waiting_token, r.waiting_until, r.last_signal,
-       r.active_task
-  FROM unnest($1::int[], $2::uuid[]) AS n(tenant, id)
-  JOIN holdfast.run c ON c.tenant_id = n.tenant AND c.id = n.id
-  JOIN holdfast.run r ON r.tenant_id = c.tenant_id AND r.id = c.parent
-  JOIN holdfast.workflow w ON w.id = r.workflow_id
-   FOR NO KEY UPDATE OF r ;
-
 -- name: peek_parents
--- Unfinished parents of runs that end, without a lock: one that lock_parents did not give is held by somebody else.
--- Serves: commits that end a child, cancel.
+-- Parents of runs that end, without a lock: one that lock_parents did not give is held by somebody else. Those that
+-- failed or were cancelled count: they may be retried, and then want to know. `told`: a run that was retried has ended
+-- before, and its parent has that end in its mailbox. Serves: commits that end a child, cancel.
 -- takes: rows (tenant int, id uuid)
--- gives: (id uuid, parent uuid)
-SELECT c.id, r.id
-  FROM unnest($1::int[], $2::uuid[]) AS n(tenant, id)
-  JOIN holdfast.run c ON c.tenant_id = n.tenant AND c.id = n.id
-  JOIN holdfast.run r ON r.tenant_id = c.tenant_id AND r.id = c.parent AND r.status <= 3;
+-- gives: (id uuid, parent uuid, told bool)
+SELECT c.id, r.id,
+       EXISTS (SELECT 1 FROM holdfast.signal s WHERE s.run_id = r.id AND s.id = 'child:' || c.id::text)
+  FROM (SELECT n.tenant, n.id,
+               (SELECT o.parent FROM holdfast.run o WHERE o.tenant_id = n.tenant AND o.id = n.id) AS parent
+          FROM unnest($1::int[], $2::uuid[]) AS n(tenant, id) OFFSET 0) c
+  JOIN holdfast.run r ON r.tenant_id = ANY (ARRAY[c.tenant]) AND r.id = c.parent AND r.status <> 4;
 
 -- name: peek_runs
 -- Where runs stand, without a lock: tells a refused holder why. Serves: commits, steps and heartbeats that were
@@ -118,26 +85,28 @@ SELECT c.id, r.id
 -- takes: rows (tenant int, id uuid)
 -- gives: (id uuid, status int, version bigint)
 SELECT r.id, r.status, r.version FROM unnest($1::int[], $2::uuid[]) AS n(tenant, id)
-  JOIN holdfast.run r ON r.tenant_id = n.tenant AND r.id = n.id;
+  JOIN holdfast.run r ON r.tenant_id = ANY (ARRAY[n.tenant]) AND r.id = n.id;
 
 -- name: find_committed
 -- Commits that the journal holds from this holder, by the version they made: an answer that was lost. Served by the
 -- primary key of event. Serves: commits and steps sent again.
--- takes: rows (tenant int, run uuid, version bigint, worker text, name text, kind int, step text)
+-- takes: rows (tenant int, run uuid, version bigint, worker text, name text, kind int, step text, seq bigint)
 -- gives: (run uuid)
-SELECT e.run_id FROM unnest($1::int[], $2::uuid[], $3::bigint[], $4::text[], $5::text[], $6::int[], $7::text[])
-       AS n(tenant, run, version, worker, name, kind, step)
-  JOIN holdfast.event e ON e.run_id = n.run AND e.tenant_id = n.tenant AND e.version = n.version
-   AND e.actor = n.worker AND e.name = n.name AND e.kind = n.kind AND e.step IS NOT DISTINCT FROM n.step;
+SELECT e.run_id FROM unnest($1::int[], $2::uuid[], $3::bigint[], $4::text[], $5::text[], $6::int[], $7::text[],
+                            $8::bigint[]) AS n(tenant, run, version, worker, name, kind, step, seq)
+  JOIN holdfast.event e ON e.run_id = ANY (ARRAY[n.run]) AND e.tenant_id = n.tenant AND e.version = n.version
+   AND e.actor = n.worker AND e.name = n.name AND e.kind = n.kind AND e.step IS NOT DISTINCT FROM n.step
+   AND (n.seq IS NULL OR e.seq = n.seq);
 
 -- name: mailbox_summary
 -- What a mailbox holds for a run that is about to wait: child ends, whether one failed, whether anything visible is
--- new since the holder looked, and when the next becomes visible. Served by signal_mailbox. Serves: commits to
--- waiting, resume.
--- takes: rows (run uuid, seen_position bigint, seen_at bigint)
+-- new since the holder looked, and when the next becomes visible. Left out is what the same turn takes out of it: `done`
+-- are ids, `timers` are keys, each a JSON array or null. Served by signal_mailbox. Serves: commits to waiting, resume.
+-- takes: rows (run uuid, seen_position bigint, seen_at bigint, done text, timers text)
 -- gives: (run uuid, child_ends int, failed_child bool, unseen bool, next_visible bigint)
 SELECT n.run, m.child_ends, m.failed_child, m.unseen, m.next_visible
-  FROM unnest($1::uuid[], $2::bigint[], $3::bigint[]) AS n(run, seen_position, seen_at)
+  FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::text[], $5::text[])
+       AS n(run, seen_position, seen_at, done, timers)
  CROSS JOIN LATERAL (
     SELECT count(*) FILTER (WHERE s.type = 'child')::int AS child_ends,
            coalesce(bool_or(s.failed_child), false) AS failed_child,
@@ -145,7 +114,10 @@ SELECT n.run, m.child_ends, m.failed_child, m.unseen, m.next_visible
                             AND NOT (s.position <= n.seen_position AND s.visible_at <= n.seen_at)), false) AS unseen,
            min(s.visible_at) FILTER (WHERE s.visible_at > holdfast.now()) AS next_visible
       FROM holdfast.signal s
-     WHERE s.run_id = n.run AND s.consumed_at IS NULL) m;
+     WHERE s.run_id = n.run AND s.consumed_at IS NULL
+       AND s.id <> ALL (ARRAY(SELECT json_array_elements_text(n.done::json)))
+       AND (s.timer_key IS NULL
+            OR s.timer_key <> ALL (ARRAY(SELECT json_array_elements_text(n.timers::json))))) m;
 
 -- name: update_runs
 -- Writes the decided rows of locked runs. The bits of mask say which of the large columns change: 1 state, 2 result
@@ -182,7 +154,7 @@ UPDATE holdfast.run r
             revision, event_seq, wait_count, run_at, due_at, timeout_at, started_at, paused_at, finished_at,
             deleted_at, delete_reason, leased_by, last_worker, waiting_kind, waiting_token, waiting_until,
             last_signal, active_task, state, current_step, result, error, error_code, last_error)
- WHERE r.tenant_id = u.tenant AND r.id = u.id;
+ WHERE r.tenant_id = ANY (ARRAY[u.tenant]) AND r.id = u.id;
 
 -- name: insert_events
 -- Journal lines of locked runs. Serves: every change that goes the long way.
@@ -203,7 +175,7 @@ INSERT INTO holdfast.event (tenant_id, run_id, seq, version, at, kind, name, act
 SELECT n.tenant, n.run, n.seq, 1, holdfast.now(), n.kind, n.name, n.actor, n.step, n.data
   FROM unnest($1::int[], $2::uuid[], $3::bigint[], $4::int[], $5::text[], $6::text[], $7::text[], $8::text[])
        AS n(tenant, run, seq, kind, name, actor, step, data)
-  JOIN holdfast.run r ON r.tenant_id = n.tenant AND r.id = n.run
+ WHERE EXISTS (SELECT 1 FROM holdfast.run r WHERE r.tenant_id = n.tenant AND r.id = n.run OFFSET 0)
 ON CONFLICT (run_id, seq) DO NOTHING;
 
 -- name: save_steps
@@ -217,7 +189,7 @@ ok AS (
        SET event_seq = r.event_seq + 1, has_steps = true, current_step = s.step, updated_at = t.now
       FROM t, unnest($1::int[], $2::uuid[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[])
            AS s(tenant, id, version, worker, step, name, data)
-     WHERE r.tenant_id = s.tenant AND r.id = s.id AND r.version = s.version AND r.status = 1
+     WHERE r.tenant_id = ANY (ARRAY[s.tenant]) AND r.id = s.id AND r.version = s.version AND r.status = 1
     RETURNING r.id, r.tenant_id, r.event_seq, r.version, r.watched, r.updated_at, s.worker, s.step, s.name, s.data
 ), journal AS (
     INSERT INTO holdfast.event (run_id, seq, version, tenant_id, at, kind, name, actor, step, data)
@@ -227,21 +199,35 @@ SELECT o.id, o.watched::int FROM ok o;
 
 -- name: extend_leases
 -- Prolongs the leases this worker still holds, never past a run's deadline; those not given back are lost or
--- cancelled. Served by the primary key of run. Serves: worker heartbeat.
+-- cancelled. A run that somebody else has locked, such as a caller of SQL functions who takes long to commit, is given back
+-- without being prolonged, so that it does not cost its holder all other leases; nobody can claim it meanwhile. Served by the
+-- primary key of run. Serves: worker heartbeat.
 -- takes: rows (tenant int, id uuid, version bigint, lease bigint)
--- gives: (id uuid)
-UPDATE holdfast.run r
-   SET run_at = least(holdfast.now() + h.lease, r.timeout_at)
-  FROM unnest($1::int[], $2::uuid[], $3::bigint[], $4::bigint[]) AS h(tenant, id, version, lease)
- WHERE r.tenant_id = h.tenant AND r.id = h.id AND r.version = h.version AND r.status = 1
-RETURNING r.id;
+-- gives: (id uuid, version bigint)
+WITH h AS MATERIALIZED (
+    SELECT n.tenant, n.id, n.version, n.lease
+      FROM unnest($1::int[], $2::uuid[], $3::bigint[], $4::bigint[]) AS n(tenant, id, version, lease)
+), held AS MATERIALIZED (
+    SELECT r.tenant_id, r.id, h.lease
+      FROM h JOIN holdfast.run r ON r.tenant_id = ANY (ARRAY[h.tenant]) AND r.id = h.id AND r.version = h.version
+       AND r.status = 1
+       FOR NO KEY UPDATE OF r SKIP LOCKED
+), prolonged AS (
+    UPDATE holdfast.run r SET run_at = least(holdfast.now() + d.lease, r.timeout_at)
+      FROM held d WHERE r.tenant_id = ANY (ARRAY[d.tenant_id]) AND r.id = d.id
+)
+SELECT r.id, r.version
+  FROM h JOIN holdfast.run r ON r.tenant_id = ANY (ARRAY[h.tenant]) AND r.id = h.id AND r.version = h.version
+   AND r.status = 1;
 
 -- name: unfinished_children
 -- Whether a run has children that must be cancelled with it. Served by run_parent. Serves: cancel.
 -- takes: rows (tenant int, run uuid)
 -- gives: (run uuid)
 SELECT n.run FROM unnest($1::int[], $2::uuid[]) AS n(tenant, run)
- WHERE EXISTS (SELECT 1 FROM holdfast.run c WHERE c.tenant_id = n.tenant AND c.parent = n.run AND c.parent IS NOT NULL AND c.status <= 3);
+ WHERE EXISTS (SELECT 1 FROM holdfast.run c
+                WHERE c.tenant_id = n.tenant AND c.parent = n.run AND c.parent IS NOT NULL AND c.status <= 3
+               OFFSET 0);
 
 -- name: watch_run
 -- Marks an unfinished run so that its end (1) or every event (2) is told. Served by the primary key of run. Serves:

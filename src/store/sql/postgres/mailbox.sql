@@ -2,8 +2,8 @@
 -- Signals that have arrived before, by id, consumed or not. Under the run's lock. Serves: signal.
 -- takes: rows (run uuid, id text)
 -- gives: (run uuid, id text)
-SELECT s.run_id, s.id FROM unnest($1::uuid[], $2::text[]) AS n(run, id)
-  JOIN holdfast.signal s ON s.run_id = n.run AND s.id = n.id;
+SELECT n.run, n.id FROM unnest($1::uuid[], $2::text[]) AS n(run, id)
+ WHERE EXISTS (SELECT 1 FROM holdfast.signal s WHERE s.run_id = n.run AND s.id = n.id OFFSET 0);
 
 -- name: insert_signals
 -- Puts mail into mailboxes of locked runs. Serves: signal, child ends.
@@ -28,7 +28,7 @@ INSERT INTO holdfast.signal (tenant_id, run_id, id, type, name, payload, token, 
 SELECT n.tenant, n.run, n.id, 'timer', n.key, n.payload, n.token, n.key, holdfast.now(), n.visible_at
   FROM unnest($1::int[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[])
        AS n(tenant, run, id, key, payload, token, visible_at)
-  JOIN holdfast.run r ON r.tenant_id = n.tenant AND r.id = n.run
+ WHERE EXISTS (SELECT 1 FROM holdfast.run r WHERE r.tenant_id = n.tenant AND r.id = n.run OFFSET 0)
 ON CONFLICT (run_id, timer_key) WHERE timer_key IS NOT NULL AND consumed_at IS NULL
 DO UPDATE SET id = EXCLUDED.id, payload = EXCLUDED.payload, token = EXCLUDED.token, attempts = 0,
               position = nextval('holdfast.signal_position'), occurred_at = EXCLUDED.occurred_at,
@@ -38,8 +38,13 @@ DO UPDATE SET id = EXCLUDED.id, payload = EXCLUDED.payload, token = EXCLUDED.tok
 -- Takes timers back by key. Serves: commit.
 -- takes: rows (tenant int, run uuid, key text)
 -- gives: nothing
-DELETE FROM holdfast.signal s USING unnest($1::int[], $2::uuid[], $3::text[]) AS n(tenant, run, key)
- WHERE s.run_id = n.run AND s.tenant_id = n.tenant AND s.timer_key = n.key AND s.timer_key IS NOT NULL AND s.consumed_at IS NULL;
+DELETE FROM holdfast.signal s
+ USING unnest($1::int[], $2::uuid[], $3::text[]) AS n(tenant, run, key)
+ CROSS JOIN LATERAL (
+    SELECT t.ctid FROM holdfast.signal t
+     WHERE t.run_id = n.run AND t.timer_key = n.key AND t.timer_key IS NOT NULL AND t.consumed_at IS NULL
+    OFFSET 0) f
+ WHERE s.ctid = f.ctid AND s.tenant_id = n.tenant;
 
 -- name: consume_signals
 -- Marks mail as done with. The row stays, so that the same id sent again is dropped. Serves: commit.
@@ -47,7 +52,8 @@ DELETE FROM holdfast.signal s USING unnest($1::int[], $2::uuid[], $3::text[]) AS
 -- gives: nothing
 UPDATE holdfast.signal s SET consumed_at = holdfast.now()
   FROM unnest($1::int[], $2::uuid[], $3::text[]) AS n(tenant, run, id)
- WHERE s.run_id = n.run AND s.id = n.id AND s.tenant_id = n.tenant AND s.consumed_at IS NULL;
+ WHERE s.run_id = ANY (ARRAY[n.run]) AND s.id = n.id AND s.tenant_id = n.tenant
+   AND coalesce(s.consumed_at, 0) = 0;
 
 -- name: blame_signals
 -- Counts a failed turn on mail; the last time it is taken out of the mailbox and kept as a dead letter. Serves:
@@ -60,7 +66,8 @@ WITH blamed AS (
            consumed_at = CASE WHEN s.attempts + 1 >= n.most THEN holdfast.now() END
       FROM unnest($1::int[], $2::uuid[], $3::text[], $4::text[], $5::uuid[], $6::int[])
            AS n(tenant, run, id, worker, letter, most)
-     WHERE s.run_id = n.run AND s.id = n.id AND s.tenant_id = n.tenant AND s.consumed_at IS NULL
+     WHERE s.run_id = ANY (ARRAY[n.run]) AND s.id = n.id AND s.tenant_id = n.tenant
+       AND coalesce(s.consumed_at, 0) = 0
     RETURNING s.tenant_id, s.run_id, s.id, s.type, s.name, s.payload, s.token, s.sender, s.occurred_at, s.attempts,
               s.consumed_at, n.worker, n.letter
 )
@@ -79,7 +86,7 @@ INSERT INTO holdfast.outbox (id, tenant_id, run_id, seq, type, payload, created_
 SELECT n.id, n.tenant, n.run, n.seq, n.type, n.payload, holdfast.now()
   FROM unnest($1::uuid[], $2::int[], $3::uuid[], $4::bigint[], $5::text[], $6::text[])
        AS n(id, tenant, run, seq, type, payload)
-  JOIN holdfast.run r ON r.tenant_id = n.tenant AND r.id = n.run
+ WHERE EXISTS (SELECT 1 FROM holdfast.run r WHERE r.tenant_id = n.tenant AND r.id = n.run OFFSET 0)
 ON CONFLICT (id) DO NOTHING;
 
 -- name: insert_tasks
@@ -92,5 +99,5 @@ SELECT n.tenant, n.id, n.run, n.name, n.assignee, n.roles, n.payload, n.form, n.
        holdfast.now()
   FROM unnest($1::int[], $2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
               $10::bigint[]) AS n(tenant, id, run, name, assignee, roles, payload, form, token, due_at)
-  JOIN holdfast.run r ON r.tenant_id = n.tenant AND r.id = n.run
+ WHERE EXISTS (SELECT 1 FROM holdfast.run r WHERE r.tenant_id = n.tenant AND r.id = n.run OFFSET 0)
 ON CONFLICT DO NOTHING;

@@ -15,7 +15,8 @@ SELECT r.id FROM holdfast.run r JOIN holdfast.workflow w ON w.id = r.workflow_id
 -- takes: rows (tenant int, id uuid)
 -- gives: (id uuid)
 DELETE FROM holdfast.run r USING unnest($1::int[], $2::uuid[]) AS n(tenant, id)
- WHERE r.tenant_id = n.tenant AND r.id = n.id AND (r.status >= 4 OR r.deleted_at IS NOT NULL)
+ WHERE r.tenant_id = ANY (ARRAY[n.tenant]) AND r.id = n.id
+   AND (r.status >= 4 OR r.deleted_at IS NOT NULL)
 RETURNING r.id;
 
 -- name: purge_belongings
@@ -23,11 +24,11 @@ RETURNING r.id;
 -- takes: rows (tenant int, id uuid)
 -- gives: nothing
 WITH gone AS MATERIALIZED (
-    SELECT n.tenant, n.id FROM unnest($1::int[], $2::uuid[]) AS n(tenant, id)
-     WHERE NOT EXISTS (SELECT 1 FROM holdfast.run r WHERE r.tenant_id = n.tenant AND r.id = n.id)
-), e AS (DELETE FROM holdfast.event x USING gone g WHERE x.run_id = g.id),
-   s AS (DELETE FROM holdfast.signal x USING gone g WHERE x.run_id = g.id),
-   k AS (DELETE FROM holdfast.task x USING gone g WHERE x.run_id = g.id),
-   o AS (DELETE FROM holdfast.outbox x USING gone g WHERE x.run_id = g.id AND x.published_at IS NOT NULL),
-   d AS (DELETE FROM holdfast.dead_letter x USING gone g WHERE x.run_id = g.id)
-DELETE FROM holdfast.run_tag x USING gone g WHERE x.run_id = g.id AND x.tenant_id = g.tenant;
+    SELECT n.id FROM unnest($1::int[], $2::uuid[]) AS n(tenant, id)
+     WHERE NOT EXISTS (SELECT 1 FROM holdfast.run r WHERE r.tenant_id = n.tenant AND r.id = n.id OFFSET 0)
+), e AS (DELETE FROM holdfast.event x USING gone g WHERE x.run_id = ANY (ARRAY[g.id])),
+   s AS (DELETE FROM holdfast.signal x USING gone g WHERE x.run_id = ANY (ARRAY[g.id])),
+   k AS (DELETE FROM holdfast.task x USING gone g WHERE x.run_id = ANY (ARRAY[g.id])),
+   o AS (DELETE FROM holdfast.outbox x USING gone g WHERE x.run_id = ANY (ARRAY[g.id]) AND x.published_at IS NOT NULL),
+   d AS (DELETE FROM holdfast.dead_letter x USING gone g WHERE x.run_id = ANY (ARRAY[g.id]))
+DELETE FROM holdfast.run_tag x USING gone g WHERE x.run_id = ANY (ARRAY[g.id]);

@@ -1,6 +1,9 @@
 -- name: apply_settings
 -- Settings of the engine's sessions, or (local) of the transaction at hand: plans must not fall to scans of whole tables on
--- the statistics of an empty one, and nothing that others put into a search path is ever found. Serves: every connection.
+-- the statistics of an empty or tiny one, and nothing that others put into a search path is ever found. What settings cannot
+-- keep from a plan, a whole index read in place of some rows looked up, the statements do by their form: a sub-select with
+-- OFFSET 0 is performed for each row of parameters, and tenant_id = ANY (ARRAY[...]) can be looked up in an index, but is no
+-- reason to read it in order. Serves: every connection.
 -- only: postgres
 -- takes: one (local bool)
 -- gives: nothing

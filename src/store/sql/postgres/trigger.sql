@@ -1,11 +1,12 @@
 -- name: insert_runs
--- New runs with their first journal line. One that is not given back was refused: explain_refused tells why.
+-- New runs with their first journal line. One that is not given back was refused: explain_refused tells why. A
+-- disabled tenant gets new runs only for what runs already (always).
 -- Conflicts with the key or the id do nothing, so sending a batch again does no harm. Served by the unique indexes of
 -- workflow and run. Serves: trigger, children, starts.
 -- takes: rows (tenant int, id uuid, workflow text, key text, status int, priority int, run_at bigint, delay bigint,
 --   timeout_at bigint, timeout bigint, max_attempts int, input text, state text, subject text, reference text,
 --   tags text, partition text, trace text, actor text, parent uuid, root uuid, waiting_kind text, waiting_token text,
---   waiting_until bigint, wait_count int, has_mail bool, events int, no_wake bool)
+--   waiting_until bigint, wait_count int, has_mail bool, events int, no_wake bool, always bool)
 -- gives: (id uuid, lane int, run_at bigint, now bigint)
 WITH t AS MATERIALIZED (SELECT holdfast.now() AS now),
 made AS (
@@ -21,10 +22,11 @@ made AS (
       FROM t, unnest($1::int[], $2::uuid[], $3::text[], $4::text[], $5::int[], $6::int[], $7::bigint[], $8::bigint[],
                   $9::bigint[], $10::bigint[], $11::int[], $12::text[], $13::text[], $14::text[], $15::text[],
                   $16::text[], $17::text[], $18::text[], $19::text[], $20::uuid[], $21::uuid[], $22::text[],
-                  $23::text[], $24::bigint[], $25::int[], $26::bool[], $27::int[], $28::bool[])
+                  $23::text[], $24::bigint[], $25::int[], $26::bool[], $27::int[], $28::bool[], $29::bool[])
            AS n(tenant, id, workflow, key, status, priority, run_at, delay, timeout_at, timeout, max_attempts, input,
                 state, subject, reference, tags, partition, trace, actor, parent, root, waiting_kind, waiting_token,
-                waiting_until, wait_count, has_mail, events, no_wake)
+                waiting_until, wait_count, has_mail, events, no_wake, always)
+      JOIN holdfast.tenant e ON e.id = n.tenant AND (n.always OR NOT e.disabled)
       JOIN holdfast.workflow w ON w.tenant_id = n.tenant AND w.name = n.workflow
      CROSS JOIN LATERAL (SELECT coalesce(n.timeout_at, t.now + n.timeout, t.now + w.timeout) AS timeout_at) d
     ON CONFLICT DO NOTHING
@@ -41,19 +43,25 @@ SELECT m.id, m.lane, m.run_at, m.created_at FROM made m;
 -- gives: nothing
 INSERT INTO holdfast.run_tag (tenant_id, tag, run_id)
 SELECT n.tenant, n.tag, n.run FROM unnest($1::int[], $2::text[], $3::uuid[]) AS n(tenant, tag, run)
-  JOIN holdfast.run r ON r.tenant_id = n.tenant AND r.id = n.run
+ WHERE EXISTS (SELECT 1 FROM holdfast.run r WHERE r.tenant_id = n.tenant AND r.id = n.run OFFSET 0)
 ON CONFLICT DO NOTHING;
 
 -- name: explain_refused
--- Why runs were not inserted: no such workflow, the key is taken, or the id is there already (sent again).
+-- Why runs were not inserted: no such workflow, the key is taken, the tenant is disabled, or the id is there already
+-- (sent again).
 -- Serves: trigger, after insert_runs.
 -- takes: rows (tenant int, id uuid, workflow text, key text)
--- gives: (id uuid, workflow_id int, same_id bool, existing uuid, existing_input text)
-SELECT n.id, w.id, s.id IS NOT NULL, k.id, k.input
+-- gives: (id uuid, workflow_id int, same_id bool, existing uuid, existing_input text, disabled bool)
+SELECT n.id, w.id, s.id IS NOT NULL, k.id, k.input, coalesce(t.disabled, false)
   FROM unnest($1::int[], $2::uuid[], $3::text[], $4::text[]) AS n(tenant, id, workflow, key)
+  LEFT JOIN holdfast.tenant t ON t.id = n.tenant
   LEFT JOIN holdfast.workflow w ON w.tenant_id = n.tenant AND w.name = n.workflow
-  LEFT JOIN holdfast.run s ON s.tenant_id = n.tenant AND s.id = n.id
-  LEFT JOIN holdfast.run k ON k.workflow_id = w.id AND k.key = n.key AND k.key IS NOT NULL AND k.deleted_at IS NULL;
+  LEFT JOIN LATERAL (
+    SELECT r.id FROM holdfast.run r WHERE r.tenant_id = n.tenant AND r.id = n.id OFFSET 0) s ON true
+  LEFT JOIN LATERAL (
+    SELECT r.id, r.input FROM holdfast.run r
+     WHERE r.workflow_id = w.id AND r.key = n.key AND r.key IS NOT NULL AND r.deleted_at IS NULL
+    OFFSET 0) k ON true;
 
 -- name: live_patterns
 -- What live workers serve, to tell a trigger that nobody could run it. The worker table is small. Serves: trigger.

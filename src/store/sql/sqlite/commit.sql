@@ -34,23 +34,6 @@ SELECT r.tenant_id, r.id, w.name, r.lane, r.priority, r.status, r.watched, r.pau
   FROM run r JOIN workflow w ON w.id = r.workflow_id
  WHERE r.tenant_id = ?1 AND r.id = ?2;
 
--- name: lock_runs_patiently
--- The slow lane of lock_runs: waits for the locks. Arrays are sorted by (tenant, id), so that two waiters cannot wait
--- for each other. Serves: what lock_runs did not get three times.
--- takes: rows (tenant int, id uuid)
--- gives: (tenant int, id uuid, workflow text, lane int, priority int, status int, watched int, pause_requested bool,
---   wake_on_failure bool, has_mail bool, attempt int, version bigint, revision bigint, event_seq bigint, wait_count
---   int, run_at bigint, due_at bigint, timeout_at bigint, started_at bigint, paused_at bigint, finished_at bigint,
---   deleted_at bigint, delete_reason text, parent uuid, root uuid, key text, leased_by text, last_worker text,
---   waiting_kind text, waiting_token text, waiting_until bigint, last_signal text, active_task uuid)
-SELECT r.tenant_id, r.id, w.name, r.lane, r.priority, r.status, r.watched, r.pause_requested, r.wake_on_failure,
-       r.has_mail, r.attempt, r.version, r.revision, r.event_seq, r.wait_count, r.run_at, r.due_at,
-       r.timeout_at, r.started_at, r.paused_at, r.finished_at, r.deleted_at, r.delete_reason, r.parent, r.root,
-       r.key, r.leased_by, r.last_worker, r.waiting_kind, r.waiting_token, r.waiting_until, r.last_signal,
-       r.active_task
-  FROM run r JOIN workflow w ON w.id = r.workflow_id
- WHERE r.tenant_id = ?1 AND r.id = ?2;
-
 -- name: lock_parents
 -- Locks the parents of runs that end in this flush, as lock_runs does. One parent may come back several times.
 -- Serves: commits that end a child, cancel.
@@ -68,29 +51,15 @@ SELECT r.tenant_id, r.id, w.name, r.lane, r.priority, r.status, r.watched, r.pau
   FROM run c JOIN run r ON r.tenant_id = c.tenant_id AND r.id = c.parent JOIN workflow w ON w.id = r.workflow_id
  WHERE c.tenant_id = ?1 AND c.id = ?2;
 
--- name: lock_parents_patiently
--- The slow lane of lock_parents. Serves: what lock_parents did not get three times.
--- takes: rows (tenant int, id uuid)
--- gives: (tenant int, id uuid, workflow text, lane int, priority int, status int, watched int, pause_requested bool,
---   wake_on_failure bool, has_mail bool, attempt int, version bigint, revision bigint, event_seq bigint, wait_count
---   int, run_at bigint, due_at bigint, timeout_at bigint, started_at bigint, paused_at bigint, finished_at bigint,
---   deleted_at bigint, delete_reason text, parent uuid, root uuid, key text, leased_by text, last_worker text,
---   waiting_kind text, waiting_token text, waiting_until bigint, last_signal text, active_task uuid)
-SELECT r.tenant_id, r.id, w.name, r.lane, r.priority, r.status, r.watched, r.pause_requested, r.wake_on_failure,
-       r.has_mail, r.attempt, r.version, r.revision, r.event_seq, r.wait_count, r.run_at, r.due_at,
-       r.timeout_at, r.started_at, r.paused_at, r.finished_at, r.deleted_at, r.delete_reason, r.parent, r.root,
-       r.key, r.leased_by, r.last_worker, r.waiting_kind, r.waiting_token, r.waiting_until, r.last_signal,
-       r.active_task
-  FROM run c JOIN run r ON r.tenant_id = c.tenant_id AND r.id = c.parent JOIN workflow w ON w.id = r.workflow_id
- WHERE c.tenant_id = ?1 AND c.id = ?2;
-
 -- name: peek_parents
--- Unfinished parents of runs that end, without a lock: one that lock_parents did not give is held by somebody else.
--- Serves: commits that end a child, cancel.
+-- Parents of runs that end, without a lock: one that lock_parents did not give is held by somebody else. Those that
+-- failed or were cancelled count: they may be retried, and then want to know. `told`: a run that was retried has ended
+-- before, and its parent has that end in its mailbox. Serves: commits that end a child, cancel.
 -- takes: rows (tenant int, id uuid)
--- gives: (id uuid, parent uuid)
-SELECT c.id, r.id
-  FROM run c JOIN run r ON r.tenant_id = c.tenant_id AND r.id = c.parent AND r.status <= 3
+-- gives: (id uuid, parent uuid, told bool)
+SELECT c.id, r.id,
+       EXISTS (SELECT 1 FROM signal s WHERE s.run_id = r.id AND s.id = 'child:' || holdfast_uuid_text(c.id))
+  FROM run c JOIN run r ON r.tenant_id = c.tenant_id AND r.id = c.parent AND r.status <> 4
  WHERE c.tenant_id = ?1 AND c.id = ?2;
 
 -- name: peek_runs
@@ -103,23 +72,25 @@ SELECT id, status, version FROM run WHERE tenant_id = ?1 AND id = ?2;
 -- name: find_committed
 -- Commits that the journal holds from this holder, by the version they made: an answer that was lost. Served by the
 -- primary key of event. Serves: commits and steps sent again.
--- takes: rows (tenant int, run uuid, version bigint, worker text, name text, kind int, step text)
+-- takes: rows (tenant int, run uuid, version bigint, worker text, name text, kind int, step text, seq bigint)
 -- gives: (run uuid)
 SELECT run_id FROM event
- WHERE run_id = ?2 AND tenant_id = ?1 AND version = ?3 AND actor = ?4 AND name = ?5 AND kind = ?6 AND step IS ?7;
+ WHERE run_id = ?2 AND tenant_id = ?1 AND version = ?3 AND actor = ?4 AND name = ?5 AND kind = ?6 AND step IS ?7
+   AND (?8 IS NULL OR seq = ?8);
 
 -- name: mailbox_summary
 -- What a mailbox holds for a run that is about to wait: child ends, whether one failed, whether anything visible is
--- new since the holder looked, and when the next becomes visible. Served by signal_mailbox. Serves: commits to
--- waiting, resume.
--- takes: rows (run uuid, seen_position bigint, seen_at bigint)
+-- new since the holder looked, and when the next becomes visible. Left out is what the same turn takes out of it: `done`
+-- are ids, `timers` are keys, each a JSON array or null. Served by signal_mailbox. Serves: commits to waiting, resume.
+-- takes: rows (run uuid, seen_position bigint, seen_at bigint, done text, timers text)
 -- gives: (run uuid, child_ends int, failed_child bool, unseen bool, next_visible bigint)
 SELECT ?1, count(*) FILTER (WHERE s.type = 'child'), coalesce(max(s.failed_child), 0),
        coalesce(max(s.visible_at <= holdfast_now() AND s.type <> 'child'
                     AND NOT (s.position <= ?2 AND s.visible_at <= ?3)), 0),
        min(s.visible_at) FILTER (WHERE s.visible_at > holdfast_now())
   FROM signal s INDEXED BY signal_mailbox
- WHERE s.run_id = ?1 AND s.consumed_at IS NULL;
+ WHERE s.run_id = ?1 AND s.consumed_at IS NULL AND s.id NOT IN (SELECT d.value FROM json_each(?4) d)
+   AND (s.timer_key IS NULL OR s.timer_key NOT IN (SELECT k.value FROM json_each(?5) k));
 
 -- name: update_runs
 -- Writes the decided rows of locked runs. The bits of mask say which of the large columns change: 1 state, 2 result
@@ -181,10 +152,10 @@ SELECT id, watched FROM run WHERE changes() = 1 AND tenant_id = ?1 AND id = ?2;
 -- Prolongs the leases this worker still holds, never past a run's deadline; those not given back are lost or
 -- cancelled. Served by the primary key of run. Serves: worker heartbeat.
 -- takes: rows (tenant int, id uuid, version bigint, lease bigint)
--- gives: (id uuid)
+-- gives: (id uuid, version bigint)
 UPDATE run SET run_at = coalesce(min(holdfast_now() + ?4, timeout_at), holdfast_now() + ?4)
  WHERE tenant_id = ?1 AND id = ?2 AND version = ?3 AND status = 1
-RETURNING id;
+RETURNING id, version;
 
 -- name: unfinished_children
 -- Whether a run has children that must be cancelled with it. Served by run_parent. Serves: cancel.

@@ -1,17 +1,19 @@
 -- name: insert_runs
--- New runs with their first journal line. One that is not given back was refused: explain_refused tells why.
+-- New runs with their first journal line. One that is not given back was refused: explain_refused tells why. A
+-- disabled tenant gets new runs only for what runs already (always).
 -- Conflicts with the key or the id do nothing, so sending a batch again does no harm. Served by the unique indexes of
--- workflow and run. A workflow that does not exist is null, which a required column ignores; so is the id of a journal
--- line whose run was not inserted. Serves: trigger, children, starts.
+-- workflow and run. A workflow that does not exist or may not be used is null, which a required column ignores; so is the
+-- id of a journal line whose run was not inserted. Serves: trigger, children, starts.
 -- takes: rows (tenant int, id uuid, workflow text, key text, status int, priority int, run_at bigint, delay bigint,
 --   timeout_at bigint, timeout bigint, max_attempts int, input text, state text, subject text, reference text,
 --   tags text, partition text, trace text, actor text, parent uuid, root uuid, waiting_kind text, waiting_token text,
---   waiting_until bigint, wait_count int, has_mail bool, events int, no_wake bool)
+--   waiting_until bigint, wait_count int, has_mail bool, events int, no_wake bool, always bool)
 -- gives: (id uuid, lane int, run_at bigint, now bigint)
 INSERT OR IGNORE INTO run (tenant_id, id, workflow_id, lane, key, status, priority, run_at, timeout_at,
     max_attempts, input, state, subject, reference, tags, partition, trace, actor, parent, root, waiting_kind,
     waiting_token, waiting_until, wait_count, has_mail, event_seq, created_at, updated_at, definition_hash)
-VALUES (?1, ?2, (SELECT w.id FROM workflow w WHERE w.tenant_id = ?1 AND w.name = ?3),
+VALUES (?1, ?2, (SELECT w.id FROM workflow w WHERE w.tenant_id = ?1 AND w.name = ?3
+                     AND (?29 OR NOT EXISTS (SELECT 1 FROM tenant t WHERE t.id = ?1 AND t.disabled))),
     (SELECT w.lane FROM workflow w WHERE w.tenant_id = ?1 AND w.name = ?3), ?4, ?5, ?6,
     nullif(min(
         CASE WHEN ?28 THEN coalesce(?7, 9223372036854775807) ELSE coalesce(?7, holdfast_now() + ?8) END,
@@ -35,12 +37,14 @@ SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM run WHERE tenant_id = ?1 AND id = 
 ON CONFLICT DO NOTHING;
 
 -- name: explain_refused
--- Why runs were not inserted: no such workflow, the key is taken, or the id is there already (sent again).
+-- Why runs were not inserted: no such workflow, the key is taken, the tenant is disabled, or the id is there already
+-- (sent again).
 -- Serves: trigger, after insert_runs.
 -- takes: rows (tenant int, id uuid, workflow text, key text)
--- gives: (id uuid, workflow_id int, same_id bool, existing uuid, existing_input text)
-SELECT ?2, w.id, s.id IS NOT NULL, k.id, k.input
+-- gives: (id uuid, workflow_id int, same_id bool, existing uuid, existing_input text, disabled bool)
+SELECT ?2, w.id, s.id IS NOT NULL, k.id, k.input, coalesce(t.disabled, 0)
   FROM (SELECT 1)
+  LEFT JOIN tenant t ON t.id = ?1
   LEFT JOIN workflow w ON w.tenant_id = ?1 AND w.name = ?3
   LEFT JOIN run s ON s.tenant_id = ?1 AND s.id = ?2
   LEFT JOIN run k ON k.workflow_id = w.id AND k.key = ?4 AND k.key IS NOT NULL AND k.deleted_at IS NULL;

@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# Two workers and a stream of runs on one SQLite file. Ctrl-C stops them; started again, they go on where they ended.
+#
+#   examples/start.sh DIR     DIR holds the data; holdfast must be on PATH
+set -euo pipefail
+
+examples=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+data=$(realpath -m "${1:?usage: start.sh DIR}")
+command -v holdfast >/dev/null || { echo "start.sh: put holdfast on PATH first, or use ./run" >&2; exit 1; }
+thumbnails=$(dirname "$(command -v holdfast)")/../../examples/thumbnails
+started=()
+
+export HOLDFAST_STORE=sqlite:$data/shop.db
+
+some_live()
+{
+    kill -0 "${started[@]}" 2>/dev/null
+}
+
+# Ctrl-C has reached the workers too, and a second signal would hurry them: so they are only told if they do not stop.
+stop_workers()
+{
+    trap - EXIT
+    trap '' INT TERM
+    echo
+    echo "Stopping: what is running may end."
+    for _ in {1..20}; do
+        some_live || break
+        sleep 0.1
+    done
+    kill -TERM "${started[@]}" 2>/dev/null || true
+    wait "${started[@]}" 2>/dev/null || true
+    echo "Stopped. Everything is in $data/shop.db"
+    exit "$1"
+}
+
+create_workflows()
+{
+    holdfast workflow create media.thumbnail.v1 --max-attempts 4 -q
+    holdfast workflow create billing.charge.v1 --max-attempts 3 --retry-base 1s -q
+}
+
+start_workers()
+{
+    "$thumbnails" "$HOLDFAST_STORE" 2>"$data/thumbnails.log" &
+    started+=($!)
+    holdfast worker --exec "billing.*=$examples/charge.sh" 2>"$data/charge.log" &
+    started+=($!)
+}
+
+say_what_to_try()
+{
+    cat <<TEXT
+
+Two workers are running: thumbnails (in C) serves media.thumbnail.v1, charge.sh (in shell) serves billing.*
+Their logs are in $data. In another terminal, try:
+
+  export HOLDFAST_STORE=$HOLDFAST_STORE
+  holdfast list                                          what there is, newest first
+  holdfast list --status failed                          the declined cards
+  holdfast trigger billing.charge.v1 '{"invoice":7}' --wait
+  holdfast get RUN                                       all about one run
+  holdfast events RUN                                    its journal
+  holdfast cancel RUN --reason "changed my mind"
+  holdfast retry RUN                                     a failed one, from the start
+  holdfast workflows                                     the queues
+  holdfast workers                                       who is at work
+
+TEXT
+}
+
+trigger_some()
+{
+    holdfast trigger media.thumbnail.v1 "{\"image\":\"photo-$1.jpg\"}" -q >/dev/null
+    holdfast trigger billing.charge.v1 "{\"invoice\":$1}" --subject "customer-$(($1 % 7))" -q >/dev/null
+}
+
+count()
+{
+    holdfast list --status "$1" --limit 1000 --json -q | wc -l
+}
+
+mkdir -p "$data"
+create_workflows
+start_workers
+trap 'stop_workers $?' EXIT
+trap 'stop_workers 0' INT TERM
+say_what_to_try
+
+for ((n = 1; ; n++)); do
+    trigger_some "$n"
+    if ((n % 5 == 0)); then
+        printf '%s  triggered %d and %d; succeeded %d, failed %d, waiting for another try %d\n' "$(date +%T)" "$n" "$n" \
+            "$(count succeeded)" "$(count failed)" "$(count pending)"
+    fi
+    sleep 1 &
+    wait $! || true
+done

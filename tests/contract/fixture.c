@@ -1,0 +1,383 @@
+/* The store of a contract test: opened once per program, on one backend, through a driver that can lose answers.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "contract/fixture.h"
+
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "client/client.h"
+#include "contract/sql.h"
+#include "store/sqlite.h"
+#include "support/invariants.h"
+#include "util/clock.h"
+#include "util/error.h"
+
+#define START HF_SECONDS(1900000000) /* 2030: nobody's real time */
+#define SKIPPED 77                   /* what Meson takes for a skipped test */
+
+struct fixture fx;
+static _Atomic int64_t time_now = START;
+static PGconn *admin;     /* to the server, for creating and dropping */
+static PGconn *sql_conn;  /* to the test's own database */
+static char database[64]; /* on PostgreSQL */
+static char directory[64];
+
+/* ---- The driver's faults ---- */
+
+static struct hf__driver driver;
+static const struct hf__driver *real;
+static struct hf__database *opened;
+static struct hf__conn *_Atomic broken; /* the connection that an answer was lost with */
+static atomic_int answers_to_lose;
+static atomic_int commits_to_lose;
+static atomic_int lost_count;
+
+void lose_answers(int count)
+{
+    atomic_store(&answers_to_lose, count);
+}
+
+void lose_commits(int count)
+{
+    atomic_store(&commits_to_lose, count);
+}
+
+int answers_lost(void)
+{
+    return atomic_load(&lost_count);
+}
+
+static bool is_armed(atomic_int *counter)
+{
+    int left = atomic_load(counter);
+    while (left > 0)
+        if (atomic_compare_exchange_weak(counter, &left, left - 1))
+            return true;
+    return false;
+}
+
+static hf_code lose(struct hf__conn *conn, bool *unknown, hf_error *err)
+{
+    atomic_store(&broken, conn);
+    atomic_fetch_add(&lost_count, 1);
+    *unknown = true;
+    return hf__fail(err, HF_UNAVAILABLE, "the answer was lost on purpose");
+}
+
+static hf_code faulty_commit(struct hf__conn *conn, const struct hf__wake *wake, bool *unknown,
+                             hf_error *err)
+{
+    if (is_armed(&commits_to_lose)) {
+        real->rollback(conn);
+        return lose(conn, unknown, err);
+    }
+    hf_code code = real->commit(conn, wake, unknown, err);
+    if (code == HF_OK && is_armed(&answers_to_lose))
+        return lose(conn, unknown, err);
+    return code;
+}
+
+static bool faulty_lost(const struct hf__conn *conn)
+{
+    return conn == atomic_load(&broken) || real->lost(conn);
+}
+
+static void faulty_disconnect(struct hf__conn *conn)
+{
+    struct hf__conn *expected = conn;
+    atomic_compare_exchange_strong(&broken, &expected, NULL);
+    real->disconnect(conn);
+}
+
+static hf_code noting_open(struct hf__database **out, const char *url,
+                           const struct hf__clock *clock, hf_error *err)
+{
+    hf_code code = real->open(out, url, clock, err);
+    opened = code == HF_OK ? *out : NULL;
+    return code;
+}
+
+static void make_driver(void)
+{
+    real = fx.backend == BACKEND_POSTGRES ? &hf__postgres_driver : &hf__sqlite_driver;
+    driver = *real;
+    driver.open = noting_open;
+    driver.commit = faulty_commit;
+    driver.lost = faulty_lost;
+    driver.disconnect = faulty_disconnect;
+}
+
+/* ---- Time ---- */
+
+static int64_t read_time(void *arg)
+{
+    (void)arg;
+    return atomic_load(&time_now);
+}
+
+static const struct hf__clock test_clock = { .now = read_time };
+
+int64_t now(void)
+{
+    return atomic_load(&time_now);
+}
+
+void advance(int64_t us)
+{
+    atomic_fetch_add(&time_now, us);
+    if (fx.backend == BACKEND_POSTGRES)
+        sql("UPDATE public.test_clock SET us = %lld", (long long)now());
+}
+
+/* ---- Opening and closing ---- */
+
+static void command(PGconn *conn, const char *text)
+{
+    PGresult *result = PQexec(conn, text);
+    ExecStatusType status = PQresultStatus(result);
+    if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK) {
+        fprintf(stderr, "%s: %s\n", text, PQresultErrorMessage(result));
+        exit(1);
+    }
+    PQclear(result);
+}
+
+static PGconn *connect_to(const char *url)
+{
+    PGconn *conn = PQconnectdb(url);
+    if (PQstatus(conn) != CONNECTION_OK) {
+        fprintf(stderr, "%s: %s\n", url, PQerrorMessage(conn));
+        exit(1);
+    }
+    command(conn, "SET client_min_messages = warning");
+    return conn;
+}
+
+/* The server's URL with another database. */
+static void url_of_database(const char *url)
+{
+    const char *authority = strstr(url, "://");
+    const char *slash = authority ? strchr(authority + 3, '/') : NULL;
+    const char *options = slash ? strchr(slash, '?') : NULL;
+    if (!slash) {
+        fprintf(stderr, "HOLDFAST_TEST_POSTGRES must name a database: %s\n", url);
+        exit(1);
+    }
+    snprintf(fx.url, sizeof fx.url, "%.*s/%s%s", (int)(slash - url), url, database,
+             options ? options : "");
+}
+
+static void create_database(void)
+{
+    char text[200];
+    const char *url = getenv("HOLDFAST_TEST_POSTGRES");
+    snprintf(database, sizeof database, "contract_%ld_%lld", (long)getpid(),
+             (long long)hf__monotonic_us());
+    admin = connect_to(url);
+    snprintf(text, sizeof text, "CREATE DATABASE %s", database);
+    command(admin, text);
+    url_of_database(url);
+}
+
+static void choose_store(void)
+{
+    if (fx.backend == BACKEND_MEMORY) {
+        strcpy(fx.url, "sqlite::memory:");
+    } else if (fx.backend == BACKEND_FILE) {
+        strcpy(directory, "/tmp/holdfast-contract-XXXXXX");
+        if (!mkdtemp(directory))
+            exit(1);
+        snprintf(fx.url, sizeof fx.url, "sqlite:%s/store.db", directory);
+    } else {
+        create_database();
+    }
+}
+
+static void open_root(void)
+{
+    struct hf__engine_options inner = { .clock = &test_clock, .driver = &driver };
+    if (hf__open(&fx.root, fx.url, NULL, &inner, &fx.error) != HF_OK) {
+        fprintf(stderr, "%s: %s\n", fx.url, fx.error.message);
+        exit(1);
+    }
+}
+
+/* PostgreSQL's clock is a function in the database: from here on it reads a table of the test's. */
+static void take_over_clock(void)
+{
+    char text[300];
+    hf_close(fx.root);
+    sql_conn = connect_to(fx.url);
+    snprintf(text, sizeof text,
+             "CREATE TABLE public.test_clock (us bigint);"
+             "INSERT INTO public.test_clock VALUES (%lld);"
+             "CREATE OR REPLACE FUNCTION holdfast.now() RETURNS bigint LANGUAGE sql STABLE AS "
+             "$$ SELECT us FROM public.test_clock $$",
+             (long long)now());
+    command(sql_conn, text);
+    command(sql_conn, "SET search_path = holdfast, public");
+    open_root();
+}
+
+static void open_store(void)
+{
+    choose_store();
+    make_driver();
+    open_root();
+    if (fx.backend == BACKEND_POSTGRES) {
+        take_over_clock();
+        sql_use_postgres(sql_conn);
+    } else {
+        sql_use_sqlite(opened);
+    }
+}
+
+static void close_store(void)
+{
+    char text[200];
+    sql_forget();
+    hf_close(fx.root);
+    if (fx.backend == BACKEND_POSTGRES) {
+        PQfinish(sql_conn);
+        snprintf(text, sizeof text, "DROP DATABASE %s WITH (FORCE)", database);
+        command(admin, text);
+        PQfinish(admin);
+    } else if (fx.backend == BACKEND_FILE) {
+        snprintf(text, sizeof text, "rm -rf %s", directory);
+        if (system(text) != 0)
+            fprintf(stderr, "%s failed\n", text);
+    }
+}
+
+static bool choose_backend(const char *name)
+{
+    static const char *const names[] = { "memory", "file", "postgres" };
+    for (int i = 0; i < 3; i++)
+        if (strcmp(names[i], name) == 0) {
+            fx.backend = (enum backend)i;
+            return true;
+        }
+    return false;
+}
+
+int fixture_run(int argc, char **argv, const char *name, const struct CMUnitTest *tests,
+                size_t count)
+{
+    char title[64];
+    if (argc < 2 || !choose_backend(argv[1])) {
+        fprintf(stderr, "usage: %s memory|file|postgres [TEST]\n", argv[0]);
+        return 2;
+    }
+    if (fx.backend == BACKEND_POSTGRES && !getenv("HOLDFAST_TEST_POSTGRES")) {
+        fprintf(stderr, "HOLDFAST_TEST_POSTGRES is not set: skipped\n");
+        return SKIPPED;
+    }
+    if (argc > 2)
+        cmocka_set_test_filter(argv[2]);
+    open_store();
+    snprintf(title, sizeof title, "%s on %s", name, argv[1]);
+    int failed = _cmocka_run_group_tests(title, tests, count, NULL, NULL);
+    close_store();
+    return failed ? 1 : 0;
+}
+
+/* ---- One test ---- */
+
+static struct kept {
+    void *memory;
+    void (*free_it)(void *);
+    struct kept *next;
+} *kept;
+
+void *keep(void *memory, void (*free_it)(void *))
+{
+    struct kept *entry = malloc(sizeof *entry);
+    assert_non_null(entry);
+    *entry = (struct kept){ memory, free_it, kept };
+    kept = entry;
+    return memory;
+}
+
+const char *text_of(const char *fmt, ...)
+{
+    char *text = NULL;
+    va_list args;
+    va_start(args, fmt);
+    int length = vasprintf(&text, fmt, args);
+    va_end(args);
+    assert_true(length >= 0);
+    return keep(text, free);
+}
+
+static void free_kept(void)
+{
+    while (kept) {
+        struct kept *entry = kept;
+        kept = entry->next;
+        entry->free_it(entry->memory);
+        free(entry);
+    }
+}
+
+static hf_client *new_tenant(const char *name)
+{
+    hf_client *client = NULL;
+    assert_ok(hf_tenant_create(fx.root, name, &fx.error));
+    assert_ok(hf_open_as(&client, fx.root, name, "tester", &fx.error));
+    return client;
+}
+
+int fixture_set_up(void **state)
+{
+    static int counter;
+    (void)state;
+    counter++;
+    advance(HF_DAYS(1)); /* nothing of an earlier test is new */
+    snprintf(fx.tenant, sizeof fx.tenant, "test-%d", counter);
+    snprintf(fx.other_tenant, sizeof fx.other_tenant, "other-%d", counter);
+    fx.client = new_tenant(fx.tenant);
+    fx.other = new_tenant(fx.other_tenant);
+    define(WORK);
+    return 0;
+}
+
+static bool query(void *arg, const char *text, invariants_row row, void *row_arg)
+{
+    char error[500];
+    (void)arg;
+    return sql_run(text, row, row_arg, error, sizeof error);
+}
+
+int fixture_tear_down(void **state)
+{
+    char complaint[600];
+    char tenants[80];
+    struct invariants_source source = {
+        .query = query,
+        .id_format = fx.backend == BACKEND_POSTGRES ? "CAST(%s AS text)" : "hex(%s)",
+        .tenants = tenants,
+        .now = now(),
+    };
+    (void)state;
+    snprintf(tenants, sizeof tenants, "'%s', '%s'", fx.tenant, fx.other_tenant);
+    lose_answers(0);
+    lose_commits(0);
+    hf_close(fx.client);
+    hf_close(fx.other);
+    fx.client = fx.other = NULL;
+    free_kept();
+    if (invariants_hold(&source, complaint, sizeof complaint))
+        return 0;
+    fail_msg("the journal does not equal the state: %s", complaint);
+    return -1;
+}
+
+void fixture_assert_code(hf_code code, hf_code expected, const char *call, const char *file,
+                         int line)
+{
+    if (code == expected)
+        return;
+    print_error("%s is %s (%s), not %s\n", call, hf_code_name(code),
+                   code == HF_OK ? "" : fx.error.message, hf_code_name(expected));
+    _fail(file, line);
+}

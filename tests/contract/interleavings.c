@@ -1,0 +1,464 @@
+/* Interleavings: the statements of two or three flushes, on connections of their own, in an order drawn from a seed. What only
+ * snapshots and row locks can get wrong shows here: no wake-up is lost, whoever comes between whom.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <pthread.h>
+#include <time.h>
+
+#include "client/client.h"
+#include "client/ids.h"
+#include "contract/fixture.h"
+#include "kernel/flush.h"
+#include "util/random.h"
+
+enum { ACTORS = 3, SEEDS = 60, MOST_TRIES = 1000 };
+#define BLOCKED_AFTER HF_MILLISECONDS(15) /* a statement that takes longer waits for a lock */
+#define STUCK_AFTER HF_SECONDS(20)
+
+/* One flush under way, performed statement by statement. */
+struct actor {
+    struct hf__flusher flusher;
+    struct hf__conn *conn;
+    struct hf__op op;
+    pthread_t thread;
+    enum { IDLE, RUNNING, STOPPED, DONE } state;
+    bool go;
+    hf_code failure;
+    hf_error error;
+};
+
+static struct actor actors[ACTORS];
+static size_t actor_count; /* in this play */
+static struct hf__database *db;
+static struct hf__driver driver;
+static const struct hf__driver *const real = &hf__postgres_driver;
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+
+/* ---- The driver that stops after every statement ---- */
+
+static void stop_here(struct hf__conn *conn)
+{
+    struct actor *actor = actors;
+    while (actor->conn != conn)
+        actor++;
+    pthread_mutex_lock(&mutex);
+    actor->state = STOPPED;
+    pthread_cond_broadcast(&changed);
+    while (!actor->go)
+        pthread_cond_wait(&changed, &mutex);
+    actor->go = false;
+    pthread_mutex_unlock(&mutex);
+}
+
+static hf_code stepping_begin(struct hf__conn *conn, hf_error *err)
+{
+    stop_here(conn);
+    return real->begin(conn, err);
+}
+
+static hf_code stepping_send(struct hf__conn *conn, enum hf__stmt stmt,
+                             const struct hf__table *params, struct hf__table *result,
+                             hf_error *err)
+{
+    stop_here(conn);
+    hf_code code = real->send(conn, stmt, params, result, err);
+    return code == HF_OK ? real->sync(conn, err) : code;
+}
+
+static hf_code stepping_commit(struct hf__conn *conn, const struct hf__wake *wake, bool *unknown,
+                               hf_error *err)
+{
+    stop_here(conn);
+    return real->commit(conn, wake, unknown, err);
+}
+
+static int open_actors(void **state)
+{
+    int status = fixture_set_up(state);
+    driver = *real;
+    driver.begin = stepping_begin;
+    driver.send = stepping_send;
+    driver.commit = stepping_commit;
+    assert_ok(real->open(&db, fx.url, NULL, &fx.error));
+    for (int i = 0; i < ACTORS; i++) {
+        assert_ok(real->connect(&actors[i].conn, db, &fx.error));
+        hf__flusher_init(&actors[i].flusher, &driver, actors[i].conn);
+        hf__random_seed(&actors[i].flusher.random, (uint64_t)i + 1000);
+    }
+    return status;
+}
+
+static int close_actors(void **state)
+{
+    for (int i = 0; i < ACTORS; i++) {
+        hf__flusher_free(&actors[i].flusher);
+        real->disconnect(actors[i].conn);
+    }
+    real->close(db);
+    return fixture_tear_down(state);
+}
+
+/* ---- The play ---- */
+
+static void *act(void *arg)
+{
+    struct actor *actor = arg;
+    struct hf__op *op = &actor->op;
+    for (int i = 0; i < MOST_TRIES && !op->decided && actor->failure == HF_OK; i++) {
+        bool unknown = false;
+        actor->failure = hf__flush(&actor->flusher, &op, 1, &unknown, &actor->error);
+        op->again = false;
+    }
+    pthread_mutex_lock(&mutex);
+    actor->state = DONE;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&mutex);
+    return NULL;
+}
+
+/* Waits until the actor has stopped or ended, but not for ever: it may wait for another's lock. */
+static void let_go(struct actor *actor)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    int64_t us = until.tv_nsec / 1000 + BLOCKED_AFTER;
+    until.tv_sec += us / 1000000;
+    until.tv_nsec = us % 1000000 * 1000;
+    actor->state = RUNNING;
+    actor->go = true;
+    pthread_cond_broadcast(&changed);
+    while (actor->state == RUNNING && pthread_cond_timedwait(&changed, &mutex, &until) == 0)
+        ;
+}
+
+static struct actor *draw(struct hf__random *random, bool *all_done)
+{
+    struct actor *ready[ACTORS];
+    size_t count = 0;
+    *all_done = true;
+    for (size_t i = 0; i < actor_count; i++) {
+        *all_done &= actors[i].state == DONE;
+        if (actors[i].state == STOPPED)
+            ready[count++] = &actors[i];
+    }
+    return count ? ready[hf__random_below(random, count)] : NULL;
+}
+
+static void direct(uint64_t seed)
+{
+    struct hf__random random;
+    bool all_done = false;
+    int idle = 0;
+    hf__random_seed(&random, seed);
+    pthread_mutex_lock(&mutex);
+    while (!all_done) {
+        struct actor *next = draw(&random, &all_done);
+        if (next) {
+            let_go(next);
+            idle = 0;
+        } else if (!all_done) {
+            struct timespec pause = { .tv_nsec = 1000 * 1000 };
+            if (++idle > STUCK_AFTER / 1000)
+                abort();
+            pthread_mutex_unlock(&mutex);
+            nanosleep(&pause, NULL);
+            pthread_mutex_lock(&mutex);
+        }
+    }
+    pthread_mutex_unlock(&mutex);
+}
+
+/* Performs the operations of the first `count` actors in the order of the seed. */
+static void play(size_t count, uint64_t seed)
+{
+    actor_count = count;
+    for (size_t i = 0; i < count; i++) {
+        actors[i].state = RUNNING;
+        actors[i].failure = HF_OK;
+        assert_int_equal(pthread_create(&actors[i].thread, NULL, act, &actors[i]), 0);
+    }
+    direct(seed);
+    for (size_t i = 0; i < count; i++) {
+        pthread_join(actors[i].thread, NULL);
+        if (actors[i].failure != HF_OK || !actors[i].op.decided)
+            fail_msg("seed %llu: actor %zu: %s", (unsigned long long)seed, i,
+                     actors[i].failure ? actors[i].error.message : "never decided");
+    }
+}
+
+static struct hf__op *cast(size_t actor, enum hf__op_kind kind)
+{
+    actors[actor].op = (struct hf__op){
+        .kind = kind,
+        .tenant = fx.client->tenant_id,
+        .actor = "tester",
+        .error = &actors[actor].error,
+    };
+    return &actors[actor].op;
+}
+
+static void cast_commit(size_t actor, const hf_transition *transition)
+{
+    cast(actor, HF__OP_COMMIT)->commit.transition = transition;
+}
+
+static void cast_signal(size_t actor, hf_id run, hf_signal_spec *spec, const char *id)
+{
+    *spec = (hf_signal_spec){
+        .version = HF_SIGNAL_VERSION, .id = id, .type = "external", .name = id
+    };
+    struct hf__op *op = cast(actor, HF__OP_SIGNAL);
+    op->signal.run = run;
+    op->signal.spec = spec;
+}
+
+static void cast_change(size_t actor, hf_id run, hf_action action)
+{
+    struct hf__op *op = cast(actor, HF__OP_CHANGE);
+    op->change.run = run;
+    op->change.action = action;
+}
+
+/* A claim of the test's only lane. */
+static void cast_claim(size_t actor, struct hf__arena *arena)
+{
+    struct hf__op *op = cast(actor, HF__OP_CLAIM);
+    op->claim.heads = text_of("[[%lld,0,0]]",
+                              (long long)sql_number("SELECT lane FROM workflow WHERE tenant_id = %d",
+                                                    fx.client->tenant_id));
+    op->claim.most = 1;
+    op->claim.worker = WORKER;
+    op->claim.suspect_attempts = 100;
+    op->claim.arena = arena;
+}
+
+static void expect_codes(uint64_t seed, hf_code first, hf_code second, hf_code third)
+{
+    const hf_code expected[] = { first, second, third };
+    for (size_t i = 0; i < actor_count; i++)
+        if (actors[i].op.code != expected[i])
+            fail_msg("seed %llu: actor %zu got %s, not %s", (unsigned long long)seed, i,
+                     hf_code_name(actors[i].op.code), hf_code_name(expected[i]));
+}
+
+/* ---- The scenes ---- */
+
+static void a_signal_beside_a_commit_to_waiting_always_wakes_the_run(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        const hf_claimed *held = claim_new();
+        hf_transition wait = turn_of(held, HF_TURN_WAIT);
+        hf_signal_spec signals[2];
+        cast_commit(0, &wait);
+        cast_signal(1, held->run.id, &signals[0], "one");
+        cast_signal(2, held->run.id, &signals[1], "two");
+        play(3, seed);
+        expect_codes(seed, HF_OK, HF_OK, HF_OK);
+        const hf_claims *claims = claim_as(WORKER, 10);
+        if (claims->count != 1 || claims->items[0].mail_count != 2)
+            fail_msg("seed %llu: the wake-up was lost", (unsigned long long)seed);
+        succeed(&claims->items[0]);
+    }
+}
+
+static void children_that_end_beside_their_parents_wait_always_wake_it(void **state)
+{
+    (void)state;
+    define("child");
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        hf_trigger_spec specs[2] = { spec_of("child"), spec_of("child") };
+        hf_transition t = turn_of(claim_new(), HF_TURN_RETRY);
+        t.children = specs;
+        t.child_count = 2;
+        commit(&t);
+        const hf_claims *claims = claim_as(WORKER, 10);
+        assert_int_equal(claims->count, 3);
+        hf_transition turns[3];
+        size_t children = 1;
+        for (size_t i = 0; i < 3; i++) {
+            bool is_child = strcmp(claims->items[i].run.workflow, "child") == 0;
+            size_t actor = is_child ? children++ : 0;
+            turns[actor] = turn_of(&claims->items[i], is_child ? HF_TURN_SUCCEED : HF_TURN_WAIT);
+            turns[actor].wait_children = is_child ? 0 : 2;
+            cast_commit(actor, &turns[actor]);
+        }
+        play(3, seed);
+        expect_codes(seed, HF_OK, HF_OK, HF_OK);
+        claims = claim_as(WORKER, 10);
+        if (claims->count != 1 || claims->items[0].mail_count != 2)
+            fail_msg("seed %llu: the parent sleeps", (unsigned long long)seed);
+        succeed(&claims->items[0]);
+    }
+}
+
+static void a_claim_beside_a_cancel_never_brings_the_run_back(void **state)
+{
+    struct hf__arena arena;
+    (void)state;
+    hf__arena_init(&arena, 4096);
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        hf_id id = trigger(WORK);
+        cast_claim(0, &arena);
+        cast_change(1, id, HF_CANCEL);
+        play(2, seed);
+        expect_codes(seed, HF_OK, HF_OK, HF_OK);
+        const hf_claims *claims = actors[0].op.claim.claims;
+        expect_status(id, HF_CANCELLED);
+        expect_journal(id, claims->count ? "created started cancelled" : "created cancelled");
+        if (claims->count) {
+            hf_transition t = turn_of(&claims->items[0], HF_TURN_SUCCEED);
+            assert_code(try_commit(&t), HF_RUN_CANCELLED);
+        }
+    }
+    hf__arena_free(&arena);
+}
+
+/* Either the claim brings the signal along, or the holder's wait ends at once. */
+static void a_signal_beside_a_claim_is_seen_or_wakes_the_run_again(void **state)
+{
+    struct hf__arena arena;
+    (void)state;
+    hf__arena_init(&arena, 4096);
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        hf_id id = run_that_is(HF_WAITING, 0);
+        hf_signal_spec signals[2];
+        send_signal(id, "early");
+        cast_claim(0, &arena);
+        cast_signal(1, id, &signals[0], "one");
+        cast_signal(2, id, &signals[1], "two");
+        play(3, seed);
+        expect_codes(seed, HF_OK, HF_OK, HF_OK);
+        const hf_claims *claims = actors[0].op.claim.claims;
+        const hf_claimed *held = claims->count ? &claims->items[0] : claim();
+        size_t seen = held->mail_count;
+        hf_transition t = turn_of(held, HF_TURN_WAIT);
+        consume_all(held, &t);
+        if (seen < 3) {
+            held = claim();
+            assert_int_equal(held->mail_count, 3 - seen);
+            succeed(held);
+        } else {
+            expect_nothing_due();
+        }
+    }
+    hf__arena_free(&arena);
+}
+
+static void a_signal_beside_a_resume_always_wakes_the_run(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        hf_id id = run_that_is(HF_WAITING, 0);
+        hf_signal_spec signal;
+        change(id, HF_PAUSE);
+        cast_change(0, id, HF_RESUME);
+        cast_signal(1, id, &signal, "one");
+        play(2, seed);
+        expect_codes(seed, HF_OK, HF_OK, HF_OK);
+        succeed(claim());
+    }
+}
+
+static void of_a_short_end_a_cancel_and_a_step_the_journal_tells_one_story(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        const hf_claimed *held = claim_new();
+        hf_transition end = turn_of(held, HF_TURN_SUCCEED);
+        hf_step_record step = { held->run.id, held->run.version, WORKER, "s", "succeeded", "1" };
+        cast_commit(0, &end);
+        actors[0].op.commit.parentless = true;
+        cast_change(1, held->run.id, HF_CANCEL);
+        cast(2, HF__OP_STEP)->step.record = &step;
+        play(3, seed);
+        bool ended = actors[0].op.code == HF_OK;
+        bool cancelled = actors[1].op.code == HF_OK;
+        assert_true(ended != cancelled);
+        expect_status(held->run.id, ended ? HF_SUCCEEDED : HF_CANCELLED);
+        assert_int_equal(events_of(held->run.id)->count, 3 + (actors[2].op.code == HF_OK));
+    }
+}
+
+static void of_two_holders_one_stale_only_the_newer_commits(void **state)
+{
+    struct hf__arena arena;
+    (void)state;
+    hf__arena_init(&arena, 4096);
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        const hf_claimed *held = claim_new();
+        hf_transition t = turn_of(held, HF_TURN_WAIT);
+        advance(LEASE);
+        cast_commit(0, &t);
+        cast_claim(1, &arena);
+        play(2, seed);
+        bool committed = actors[0].op.code == HF_OK;
+        size_t claimed = actors[1].op.claim.claims->count;
+        assert_true(committed || actors[0].op.code == HF_STALE);
+        assert_int_equal(claimed, committed ? 0 : 1);
+        expect_status(held->run.id, committed ? HF_WAITING : HF_LEASED);
+        change(held->run.id, HF_CANCEL);
+    }
+    hf__arena_free(&arena);
+}
+
+static void one_key_triggered_by_three_at_once_is_one_run(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < SEEDS / 2; seed++) {
+        hf_trigger_spec spec = spec_of(WORK);
+        int made = 0;
+        spec.key = text_of("key-%d", (int)seed);
+        for (size_t i = 0; i < 3; i++) {
+            struct hf__op *op = cast(i, HF__OP_TRIGGER);
+            op->trigger.id = hf__new_id();
+            op->trigger.spec = &spec;
+        }
+        play(3, seed);
+        expect_codes(seed, HF_OK, HF_OK, HF_OK);
+        for (size_t i = 0; i < 3; i++)
+            made += !actors[i].op.trigger.existed;
+        assert_int_equal(made, 1);
+        succeed(claim());
+    }
+}
+
+static void one_keyed_child_started_by_two_parents_at_once_is_one_run(void **state)
+{
+    (void)state;
+    define("child");
+    for (uint64_t seed = 0; seed < SEEDS / 2; seed++) {
+        hf_trigger_spec child = spec_of("child");
+        hf_transition turns[2];
+        hf_id ids[2] = { hf__new_id(), hf__new_id() };
+        child.key = text_of("key-%d", (int)seed);
+        for (size_t i = 0; i < 2; i++) {
+            turns[i] = turn_of(claim_new(), HF_TURN_SUCCEED);
+            turns[i].children = &child;
+            turns[i].child_count = 1;
+            cast_commit(i, &turns[i]);
+            actors[i].op.commit.child_ids = &ids[i];
+        }
+        play(2, seed);
+        bool first = actors[0].op.code == HF_OK;
+        expect_codes(seed, first ? HF_OK : HF_CONFLICT, first ? HF_CONFLICT : HF_OK, HF_OK);
+        succeed(claim());
+        change(turns[first].run, HF_CANCEL);
+    }
+}
+
+#define SCENE(test) cmocka_unit_test_setup_teardown(test, open_actors, close_actors)
+
+static const struct CMUnitTest tests[] = {
+    SCENE(a_signal_beside_a_commit_to_waiting_always_wakes_the_run),
+    SCENE(children_that_end_beside_their_parents_wait_always_wake_it),
+    SCENE(a_claim_beside_a_cancel_never_brings_the_run_back),
+    SCENE(a_signal_beside_a_claim_is_seen_or_wakes_the_run_again),
+    SCENE(a_signal_beside_a_resume_always_wakes_the_run),
+    SCENE(of_a_short_end_a_cancel_and_a_step_the_journal_tells_one_story),
+    SCENE(of_two_holders_one_stale_only_the_newer_commits),
+    SCENE(one_key_triggered_by_three_at_once_is_one_run),
+    SCENE(one_keyed_child_started_by_two_parents_at_once_is_one_run),
+};
+
+CONTRACT("interleavings", tests)

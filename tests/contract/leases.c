@@ -1,0 +1,237 @@
+/* Leases and attempts: what happens when a holder dies, and how often a run is tried.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "contract/fixture.h"
+
+static hf_code beat(const hf_claimed *held, int64_t lease, hf_code *verdict)
+{
+    hf_held holding = { .run = held->run.id, .run_version = held->run.version, .lease = lease };
+    hf_code code = hf_heartbeat(fx.client, &holding, 1, &fx.error);
+    *verdict = holding.code;
+    return code;
+}
+
+static void an_expired_lease_is_claimed_by_somebody_else(void **state)
+{
+    const hf_claimed *first = claim_new();
+    (void)state;
+    advance(LEASE);
+    const hf_claims *claims = claim_as("bert", 10);
+    assert_int_equal(claims->count, 1);
+    const hf_claimed *second = &claims->items[0];
+    assert_true(hf_id_equal(second->run.id, first->run.id));
+    assert_int_equal(second->run.version, first->run.version + 1);
+    assert_string_equal(get(first->run.id)->leased_by, "bert");
+    expect_journal(first->run.id, "created started started");
+}
+
+/* Its killer may be the run itself. */
+static void a_run_whose_lease_expired_is_marked_as_suspect(void **state)
+{
+    (void)state;
+    assert_false(claim_new()->suspect);
+    advance(LEASE);
+    const hf_claimed *second = claim();
+    assert_true(second->suspect);
+    retry_after(second, 0);
+    assert_false(claim()->suspect);
+}
+
+static void a_claim_of_fresh_runs_only_leaves_the_suspect_ones(void **state)
+{
+    static const char *const all[] = { "*" };
+    hf_claim_spec spec = HF_CLAIM_INIT;
+    (void)state;
+    claim_new();
+    advance(LEASE);
+    hf_id fresh = trigger(WORK);
+    spec.worker = WORKER;
+    spec.patterns = all;
+    spec.pattern_count = 1;
+    spec.limit = 10;
+    spec.fresh_only = true;
+    const hf_claims *claims = claim_with(&spec);
+    assert_int_equal(claims->count, 1);
+    assert_true(hf_id_equal(claims->items[0].run.id, fresh));
+    spec.fresh_only = false;
+    assert_int_equal(claim_with(&spec)->count, 1);
+}
+
+/* Only a new version refuses a holder, never the clock. */
+static void expiry_alone_does_not_refuse_the_holder(void **state)
+{
+    const hf_claimed *held = claim_new();
+    hf_code verdict;
+    (void)state;
+    advance(HF_DAYS(1));
+    assert_ok(beat(held, LEASE, &verdict));
+    assert_int_equal(verdict, HF_OK);
+    advance(HF_DAYS(1));
+    hf_step_record step = { held->run.id, held->run.version, WORKER, "s", "succeeded", "1" };
+    assert_ok(hf_step_save(fx.client, &step, &fx.error));
+    succeed(held);
+    expect_status(held->run.id, HF_SUCCEEDED);
+}
+
+/* ---- Heartbeats ---- */
+
+static void a_heartbeat_prolongs_the_lease(void **state)
+{
+    const hf_claimed *held = claim_new();
+    hf_code verdict;
+    (void)state;
+    advance(HF_SECONDS(20));
+    assert_ok(beat(held, LEASE, &verdict));
+    assert_int_equal(verdict, HF_OK);
+    assert_int_equal(get(held->run.id)->lease_until, now() + LEASE);
+    advance(HF_SECONDS(20));
+    expect_nothing_due();
+}
+
+static void a_heartbeat_changes_nothing_but_the_lease(void **state)
+{
+    const hf_claimed *held = claim_new();
+    const hf_run *before = get(held->run.id);
+    hf_code verdict;
+    (void)state;
+    advance(1);
+    assert_ok(beat(held, LEASE, &verdict));
+    const hf_run *after = get(held->run.id);
+    assert_int_equal(after->version, before->version);
+    assert_int_equal(after->revision, before->revision);
+    assert_int_equal(after->attempt, before->attempt);
+    expect_journal(held->run.id, "created started");
+}
+
+static void one_heartbeat_for_many_runs_answers_each_for_itself(void **state)
+{
+    hf_held held[4];
+    const hf_claims *claims;
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        trigger(WORK);
+    claims = claim_as(WORKER, 10);
+    assert_int_equal(claims->count, 3);
+    for (int i = 0; i < 3; i++)
+        held[i] = (hf_held){ claims->items[i].run.id, claims->items[i].run.version, LEASE,
+                             HF_INTERNAL };
+    held[3] = (hf_held){ { { 1 } }, 2, LEASE, HF_INTERNAL };
+    change(held[1].run, HF_CANCEL);
+    succeed(&claims->items[2]);
+    assert_ok(hf_heartbeat(fx.client, held, 4, &fx.error));
+    assert_int_equal(held[0].code, HF_OK);
+    assert_int_equal(held[1].code, HF_RUN_CANCELLED);
+    assert_int_equal(held[2].code, HF_STALE);
+    assert_int_equal(held[3].code, HF_STALE);
+}
+
+/* ---- Attempts ---- */
+
+static void the_attempt_is_counted_at_the_claim(void **state)
+{
+    const hf_claimed *held = claim_new();
+    (void)state;
+    assert_int_equal(held->run.attempt, 1);
+    assert_int_equal(get(held->run.id)->attempt, 1);
+    advance(LEASE);
+    assert_int_equal(claim()->run.attempt, 2);
+}
+
+/* A run that kills its worker every time runs out of attempts all the same. */
+static void a_run_that_always_kills_its_worker_becomes_exhausted(void **state)
+{
+    const hf_claimed *held = claim_new();
+    (void)state;
+    for (int attempt = 1; attempt <= 3; attempt++) {
+        assert_int_equal(held->run.attempt, attempt);
+        assert_false(held->exhausted);
+        advance(LEASE);
+        held = claim();
+    }
+    assert_true(held->exhausted);
+    assert_int_equal(held->run.max_attempts, 3);
+    fail_for_good(held);
+    advance(HF_DAYS(1));
+    expect_nothing_due();
+}
+
+static void a_runs_own_max_attempts_goes_before_the_workflows(void **state)
+{
+    hf_trigger_spec spec = spec_of(WORK);
+    (void)state;
+    spec.max_attempts = 1;
+    trigger_spec(&spec);
+    const hf_claimed *held = claim();
+    assert_int_equal(held->run.max_attempts, 1);
+    assert_false(held->exhausted);
+    advance(LEASE);
+    assert_true(claim()->exhausted);
+}
+
+static void a_retry_counts_as_an_attempt(void **state)
+{
+    (void)state;
+    retry_after(claim_new(), 0);
+    assert_int_equal(claim()->run.attempt, 2);
+}
+
+/* Sleeping a thousand times costs no attempts. */
+static void waiting_sets_the_attempt_back(void **state)
+{
+    const hf_claimed *held = claim_new();
+    (void)state;
+    for (int i = 0; i < 10; i++) {
+        hf_transition t = turn_of(held, HF_TURN_WAIT);
+        t.waiting_until = now() + HF_SECONDS(1);
+        commit(&t);
+        assert_int_equal(get(held->run.id)->attempt, 0);
+        advance(HF_SECONDS(1));
+        held = claim();
+        assert_int_equal(held->run.attempt, 1);
+        assert_false(held->exhausted);
+    }
+}
+
+static void giving_a_run_back_does_not_count_its_attempt(void **state)
+{
+    const hf_claimed *held = claim_new();
+    hf_transition t = turn_of(held, HF_TURN_GIVE_BACK);
+    (void)state;
+    commit(&t);
+    const hf_run *run = get(held->run.id);
+    assert_int_equal(run->status, HF_PENDING);
+    assert_int_equal(run->attempt, 0);
+    assert_int_equal(run->run_at, now());
+    assert_null(run->leased_by);
+    assert_string_equal(run->last_worker, WORKER);
+    expect_journal(held->run.id, "created started given_back");
+    assert_int_equal(claim()->run.attempt, 1);
+}
+
+static void the_first_claim_sets_the_start_and_later_ones_keep_it(void **state)
+{
+    const hf_claimed *held = claim_new();
+    int64_t started = now();
+    (void)state;
+    advance(HF_SECONDS(5));
+    retry_after(held, 0);
+    claim();
+    assert_int_equal(get(held->run.id)->started_at, started);
+}
+
+static const struct CMUnitTest tests[] = {
+    CONTRACT_TEST(an_expired_lease_is_claimed_by_somebody_else),
+    CONTRACT_TEST(a_run_whose_lease_expired_is_marked_as_suspect),
+    CONTRACT_TEST(a_claim_of_fresh_runs_only_leaves_the_suspect_ones),
+    CONTRACT_TEST(expiry_alone_does_not_refuse_the_holder),
+    CONTRACT_TEST(a_heartbeat_prolongs_the_lease),
+    CONTRACT_TEST(a_heartbeat_changes_nothing_but_the_lease),
+    CONTRACT_TEST(one_heartbeat_for_many_runs_answers_each_for_itself),
+    CONTRACT_TEST(the_attempt_is_counted_at_the_claim),
+    CONTRACT_TEST(a_run_that_always_kills_its_worker_becomes_exhausted),
+    CONTRACT_TEST(a_runs_own_max_attempts_goes_before_the_workflows),
+    CONTRACT_TEST(a_retry_counts_as_an_attempt),
+    CONTRACT_TEST(waiting_sets_the_attempt_back),
+    CONTRACT_TEST(giving_a_run_back_does_not_count_its_attempt),
+    CONTRACT_TEST(the_first_claim_sets_the_start_and_later_ones_keep_it),
+};
+CONTRACT("leases", tests)

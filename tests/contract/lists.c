@@ -1,0 +1,313 @@
+/* Lists and bulk changes: every filter, stable pages, and only what matches is changed.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "contract/fixture.h"
+
+static void expect_only(const hf_filter *filter, hf_id id)
+{
+    const hf_runs *runs = list(filter);
+    assert_int_equal(runs->count, 1);
+    assert_true(hf_id_equal(runs->items[0].id, id));
+    assert_null(runs->next);
+}
+
+static void runs_are_listed_newest_first(void **state)
+{
+    hf_filter filter = HF_FILTER_INIT;
+    hf_id ids[3];
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        ids[i] = trigger(WORK);
+    const hf_runs *runs = list(&filter);
+    assert_int_equal(runs->count, 3);
+    for (int i = 0; i < 3; i++)
+        assert_true(hf_id_equal(runs->items[i].id, ids[2 - i]));
+    assert_int_equal(list(NULL)->count, 3);
+}
+
+static void a_filter_by_status_takes_several(void **state)
+{
+    hf_filter filter = HF_FILTER_INIT;
+    (void)state;
+    hf_id failed = run_that_is(HF_FAILED, 0);
+    run_that_is(HF_SUCCEEDED, 0);
+    run_that_is(HF_PAUSED, 0);
+    filter.statuses = 1u << HF_FAILED;
+    expect_only(&filter, failed);
+    filter.statuses = 1u << HF_FAILED | 1u << HF_PAUSED;
+    assert_int_equal(list(&filter)->count, 2);
+}
+
+static void every_text_filter_finds_its_run_and_no_other(void **state)
+{
+    static const char *const tags[] = { "red", "round" };
+    hf_filter any = HF_FILTER_INIT;
+    (void)state;
+    define("a.b.c");
+    define("a.bc");
+    hf_trigger_spec spec = spec_of("a.b.c");
+    spec.key = "key";
+    spec.subject = "subject";
+    spec.reference = "reference";
+    spec.tags = tags;
+    spec.tag_count = 2;
+    hf_id wanted = trigger_spec(&spec);
+    spec = spec_of("a.bc");
+    spec.key = "key2";
+    spec.subject = "Subject";
+    spec.reference = "ref";
+    spec.tags = tags;
+    spec.tag_count = 1;
+    trigger_spec(&spec);
+    trigger(WORK);
+    hf_filter filters[] = { any, any, any, any, any, any };
+    filters[0].workflow = "a.b.c";
+    filters[1].prefix = "a.b.";
+    filters[2].key = "key";
+    filters[3].subject = "subject";
+    filters[4].reference = "reference";
+    filters[5].tag = "round";
+    for (size_t i = 0; i < sizeof filters / sizeof *filters; i++)
+        expect_only(&filters[i], wanted);
+    any.tag = "red";
+    assert_int_equal(list(&any)->count, 2);
+    any.tag = "ro";
+    assert_int_equal(list(&any)->count, 0);
+    any.tag = NULL;
+    any.prefix = "a.";
+    assert_int_equal(list(&any)->count, 2);
+}
+
+static void filters_together_must_all_match(void **state)
+{
+    hf_filter filter = HF_FILTER_INIT;
+    hf_trigger_spec spec = spec_of(WORK);
+    (void)state;
+    spec.subject = "one";
+    hf_id id = trigger_spec(&spec);
+    spec.subject = "two";
+    trigger_spec(&spec);
+    filter.subject = "one";
+    filter.workflow = WORK;
+    filter.statuses = 1u << HF_PENDING;
+    expect_only(&filter, id);
+    filter.statuses = 1u << HF_FAILED;
+    assert_int_equal(list(&filter)->count, 0);
+}
+
+static void a_filter_by_time_includes_its_start_and_not_its_end(void **state)
+{
+    hf_filter filter = HF_FILTER_INIT;
+    int64_t start = now();
+    (void)state;
+    trigger(WORK);
+    advance(10);
+    hf_id second = trigger(WORK);
+    advance(10);
+    trigger(WORK);
+    filter.created_after = start + 10;
+    filter.created_before = start + 20;
+    expect_only(&filter, second);
+}
+
+static void a_filter_by_step_and_by_parent(void **state)
+{
+    const hf_claimed *held = claim_new();
+    hf_trigger_spec child = spec_of(WORK);
+    hf_transition t = turn_of(held, HF_TURN_WAIT);
+    hf_filter by_step = HF_FILTER_INIT;
+    hf_filter by_parent = HF_FILTER_INIT;
+    hf_id child_id;
+    (void)state;
+    t.current_step = "charge";
+    t.children = &child;
+    t.child_count = 1;
+    assert_ok(hf_commit(fx.client, &t, &child_id, &fx.error));
+    by_step.current_step = "charge";
+    expect_only(&by_step, held->run.id);
+    by_parent.parent = held->run.id;
+    expect_only(&by_parent, child_id);
+}
+
+static void the_overdue_are_due_but_not_begun_or_past_their_deadline(void **state)
+{
+    hf_filter filter = HF_FILTER_INIT;
+    hf_trigger_spec later = spec_of(WORK);
+    (void)state;
+    filter.overdue = true;
+    later.delay = HF_HOURS(1);
+    run_that_is(HF_WAITING, 0);
+    run_that_is(HF_SUCCEEDED, HF_SECONDS(1));
+    hf_id held_late = run_that_is(HF_LEASED, HF_SECONDS(10));
+    trigger_spec(&later);
+    assert_int_equal(list(&filter)->count, 0);
+    hf_id due = trigger(WORK);
+    expect_only(&filter, due);
+    change(due, HF_CANCEL);
+    advance(HF_SECONDS(10));
+    expect_only(&filter, held_late);
+}
+
+static void deleted_runs_are_hidden_unless_asked_for(void **state)
+{
+    hf_filter filter = HF_FILTER_INIT;
+    hf_id kept = trigger(WORK);
+    hf_id deleted = trigger(WORK);
+    (void)state;
+    change(deleted, HF_DELETE);
+    expect_only(&filter, kept);
+    filter.deleted = true;
+    expect_only(&filter, deleted);
+}
+
+/* ---- Pages ---- */
+
+static void pages_are_stable_while_others_write(void **state)
+{
+    hf_filter filter = HF_FILTER_INIT;
+    hf_id ids[10];
+    int seen = 0;
+    (void)state;
+    for (int i = 0; i < 10; i++)
+        ids[i] = trigger(WORK);
+    filter.limit = 3;
+    for (const hf_runs *page = NULL; !page || page->next;) {
+        page = list(&filter);
+        for (size_t i = 0; i < page->count; i++, seen++)
+            assert_true(hf_id_equal(page->items[i].id, ids[9 - seen]));
+        filter.cursor = page->next;
+        trigger(WORK);
+        change(ids[0], seen % 2 ? HF_PAUSE : HF_RESUME);
+    }
+    assert_int_equal(seen, 10);
+}
+
+static void the_last_page_has_no_next_even_if_it_is_full(void **state)
+{
+    hf_filter filter = HF_FILTER_INIT;
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        trigger(WORK);
+    filter.limit = 2;
+    const hf_runs *page = list(&filter);
+    assert_non_null(page->next);
+    filter.cursor = page->next;
+    page = list(&filter);
+    assert_int_equal(page->count, 2);
+    assert_null(page->next);
+}
+
+static void a_cursor_that_is_none_is_refused(void **state)
+{
+    hf_filter filter = HF_FILTER_INIT;
+    hf_runs *runs = NULL;
+    (void)state;
+    filter.cursor = "last page";
+    assert_code(hf_list(fx.client, &runs, &filter, &fx.error), HF_INVALID);
+}
+
+/* ---- Bulk ---- */
+
+static hf_bulk_result bulk(const hf_filter *filter, hf_action action, bool dry_run)
+{
+    hf_bulk_result result;
+    assert_ok(hf_bulk(fx.client, &result, filter, action, NULL, dry_run, NULL, NULL, &fx.error));
+    return result;
+}
+
+static void a_dry_run_counts_and_changes_nothing(void **state)
+{
+    hf_filter filter = HF_FILTER_INIT;
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        trigger(WORK);
+    const char *before = dump();
+    hf_bulk_result result = bulk(&filter, HF_CANCEL, true);
+    assert_int_equal(result.matched, 3);
+    assert_int_equal(result.changed, 0);
+    assert_string_equal(before, dump());
+}
+
+static void a_bulk_change_reaches_all_that_match_over_many_pages(void **state)
+{
+    enum { MANY = 450 };
+    hf_filter filter = HF_FILTER_INIT;
+    hf_trigger_spec specs[MANY];
+    hf_triggered out[MANY];
+    (void)state;
+    for (int i = 0; i < MANY; i++) {
+        specs[i] = spec_of(WORK);
+        specs[i].subject = "bulk";
+    }
+    assert_ok(hf_trigger_many(fx.client, out, specs, MANY, &fx.error));
+    hf_id other = trigger(WORK);
+    filter.subject = "bulk";
+    hf_bulk_result result = bulk(&filter, HF_CANCEL, false);
+    assert_int_equal(result.matched, MANY);
+    assert_int_equal(result.changed, MANY);
+    assert_int_equal(result.refused, 0);
+    expect_status(other, HF_PENDING);
+    for (int i = 0; i < MANY; i += 50)
+        expect_status(out[i].id, HF_CANCELLED);
+    result = bulk(&filter, HF_DELETE, false);
+    assert_int_equal(result.changed, MANY);
+    assert_int_equal(bulk(&filter, HF_DELETE, false).matched, 0);
+    filter.deleted = true;
+    assert_int_equal(bulk(&filter, HF_RESTORE, false).changed, MANY);
+}
+
+static void a_bulk_change_counts_those_whose_status_did_not_allow_it(void **state)
+{
+    hf_filter filter = HF_FILTER_INIT;
+    (void)state;
+    run_that_is(HF_SUCCEEDED, 0);
+    run_that_is(HF_FAILED, 0);
+    run_that_is(HF_CANCELLED, 0);
+    hf_bulk_result result = bulk(&filter, HF_RETRY_RUN, false);
+    assert_int_equal(result.matched, 3);
+    assert_int_equal(result.changed, 2);
+    assert_int_equal(result.refused, 1);
+}
+
+static bool stop_at_once(const hf_bulk_result *so_far, void *arg)
+{
+    *(int64_t *)arg = so_far->changed;
+    return false;
+}
+
+static void a_bulk_change_can_be_stopped_by_its_progress(void **state)
+{
+    enum { MANY = 250 };
+    hf_filter filter = HF_FILTER_INIT;
+    hf_trigger_spec specs[MANY];
+    hf_triggered out[MANY];
+    hf_bulk_result result;
+    int64_t told = 0;
+    (void)state;
+    for (int i = 0; i < MANY; i++)
+        specs[i] = spec_of(WORK);
+    assert_ok(hf_trigger_many(fx.client, out, specs, MANY, &fx.error));
+    assert_ok(hf_bulk(fx.client, &result, &filter, HF_CANCEL, NULL, false, stop_at_once, &told,
+                      &fx.error));
+    assert_true(result.changed > 0 && result.changed < MANY);
+    assert_int_equal(result.changed, told);
+    assert_int_equal(result.matched, MANY);
+}
+
+static const struct CMUnitTest tests[] = {
+    CONTRACT_TEST(runs_are_listed_newest_first),
+    CONTRACT_TEST(a_filter_by_status_takes_several),
+    CONTRACT_TEST(every_text_filter_finds_its_run_and_no_other),
+    CONTRACT_TEST(filters_together_must_all_match),
+    CONTRACT_TEST(a_filter_by_time_includes_its_start_and_not_its_end),
+    CONTRACT_TEST(a_filter_by_step_and_by_parent),
+    CONTRACT_TEST(the_overdue_are_due_but_not_begun_or_past_their_deadline),
+    CONTRACT_TEST(deleted_runs_are_hidden_unless_asked_for),
+    CONTRACT_TEST(pages_are_stable_while_others_write),
+    CONTRACT_TEST(the_last_page_has_no_next_even_if_it_is_full),
+    CONTRACT_TEST(a_cursor_that_is_none_is_refused),
+    CONTRACT_TEST(a_dry_run_counts_and_changes_nothing),
+    CONTRACT_TEST(a_bulk_change_reaches_all_that_match_over_many_pages),
+    CONTRACT_TEST(a_bulk_change_counts_those_whose_status_did_not_allow_it),
+    CONTRACT_TEST(a_bulk_change_can_be_stopped_by_its_progress),
+};
+CONTRACT("lists", tests)

@@ -1,0 +1,262 @@
+/* Tenants: nobody sees, learns of or changes what belongs to another.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "contract/fixture.h"
+
+/* A held run of ours with mail, a child, a tag and a key. The stranger is fx.other. */
+static const hf_claimed *ours(void)
+{
+    static const char *const tags[] = { "secret" };
+    hf_trigger_spec spec = spec_of(WORK);
+    hf_trigger_spec child = spec_of(WORK);
+    spec.key = "k";
+    spec.subject = "s";
+    spec.reference = "r";
+    spec.tags = tags;
+    spec.tag_count = 1;
+    hf_id id = trigger_spec(&spec);
+    const hf_claimed *held = claim();
+    hf_transition t = turn_of(held, HF_TURN_WAIT);
+    t.children = &child;
+    t.child_count = 1;
+    commit(&t);
+    change(claim()->run.id, HF_CANCEL);
+    send_signal(id, "s");
+    return claim();
+}
+
+static void a_stranger_cannot_read_a_run(void **state)
+{
+    const hf_claimed *held = ours();
+    hf_run *run = NULL;
+    hf_events *events = NULL;
+    (void)state;
+    assert_code(hf_get(fx.other, &run, held->run.id, &fx.error), HF_NOT_FOUND);
+    assert_code(hf_get_by_key(fx.other, &run, WORK, "k", &fx.error), HF_NOT_FOUND);
+    assert_code(hf_wait(fx.other, &run, held->run.id, 0, &fx.error), HF_NOT_FOUND);
+    assert_ok(hf_events_list(fx.other, &events, held->run.id, 0, 100, &fx.error));
+    assert_int_equal(events->count, 0);
+    hf_events_free(events);
+    events = NULL;
+    assert_code(hf_events_follow(fx.other, &events, held->run.id, 0, 10, 1, &fx.error),
+                HF_TIMEOUT);
+    assert_int_equal(sql_number("SELECT watched FROM run WHERE id = %s", sql_id(held->run.id)), 0);
+}
+
+static void a_stranger_finds_nothing_by_any_filter(void **state)
+{
+    const hf_claimed *held = ours();
+    hf_filter any = HF_FILTER_INIT;
+    hf_filter filters[] = { any, any, any, any, any, any, any, any };
+    (void)state;
+    filters[1].workflow = WORK;
+    filters[2].key = "k";
+    filters[3].subject = "s";
+    filters[4].reference = "r";
+    filters[5].tag = "secret";
+    filters[6].parent = held->run.id;
+    filters[7].statuses = 1u << HF_LEASED;
+    for (size_t i = 0; i < sizeof filters / sizeof *filters; i++) {
+        hf_runs *runs = NULL;
+        hf_bulk_result result;
+        assert_true(list(&filters[i])->count > 0);
+        assert_ok(hf_list(fx.other, &runs, &filters[i], &fx.error));
+        assert_int_equal(runs->count, 0);
+        hf_runs_free(runs);
+        assert_ok(hf_bulk(fx.other, &result, &filters[i], HF_DELETE, NULL, false, NULL, NULL,
+                          &fx.error));
+        assert_int_equal(result.matched, 0);
+        assert_int_equal(result.changed, 0);
+    }
+    assert_int_equal(get(held->run.id)->deleted_at, 0);
+}
+
+static void a_stranger_cannot_change_or_signal_a_run(void **state)
+{
+    const hf_claimed *held = ours();
+    hf_signal_spec signal = HF_SIGNAL_INIT;
+    int64_t removed = -1;
+    hf_id failed = run_that_is(HF_FAILED, 0);
+    const char *before = dump();
+    (void)state;
+    for (int action = HF_CANCEL; action <= HF_RESTORE; action++) {
+        assert_code(hf_change_run(fx.other, held->run.id, (hf_action)action, NULL, &fx.error),
+                    HF_NOT_FOUND);
+        assert_code(hf_change_run(fx.other, failed, (hf_action)action, NULL, &fx.error),
+                    HF_NOT_FOUND);
+    }
+    signal.name = "s";
+    assert_code(hf_signal(fx.other, held->run.id, &signal, NULL, &fx.error), HF_NOT_FOUND);
+    assert_ok(hf_purge(fx.other, &removed, NULL, now() + 1, &fx.error));
+    assert_int_equal(removed, 0);
+    assert_string_equal(before, dump());
+}
+
+static void a_stranger_with_the_right_version_cannot_hold_a_run(void **state)
+{
+    const hf_claimed *held = ours();
+    hf_held lease = { .run = held->run.id, .run_version = held->run.version, .lease = LEASE };
+    hf_step_record step = { held->run.id, held->run.version, WORKER, "s", "succeeded", "1" };
+    const char *before = dump();
+    (void)state;
+    for (hf_turn turn = HF_TURN_SUCCEED; turn <= HF_TURN_GIVE_BACK; turn++) {
+        hf_transition t = turn_of(held, turn);
+        const char *const mail[] = { held->mail[0].id };
+        t.consumed = mail;
+        t.consumed_count = 1;
+        assert_code(hf_commit(fx.other, &t, NULL, &fx.error), HF_STALE);
+    }
+    assert_ok(hf_heartbeat(fx.other, &lease, 1, &fx.error));
+    assert_int_equal(lease.code, HF_STALE);
+    assert_code(hf_step_save(fx.other, &step, &fx.error), HF_STALE);
+    assert_string_equal(before, dump());
+}
+
+static void a_stranger_is_not_told_that_a_run_was_cancelled(void **state)
+{
+    const hf_claimed *held = ours();
+    hf_held lease = { .run = held->run.id, .run_version = held->run.version, .lease = LEASE };
+    hf_transition t = turn_of(held, HF_TURN_SUCCEED);
+    (void)state;
+    change(held->run.id, HF_CANCEL);
+    assert_ok(hf_heartbeat(fx.other, &lease, 1, &fx.error));
+    assert_int_equal(lease.code, HF_STALE);
+    assert_code(hf_commit(fx.other, &t, NULL, &fx.error), HF_STALE);
+}
+
+static void a_stranger_does_not_claim_our_runs(void **state)
+{
+    static const char *const all[] = { "*" };
+    hf_claim_spec spec = HF_CLAIM_INIT;
+    hf_claims *claims = NULL;
+    (void)state;
+    trigger(WORK);
+    spec.worker = WORKER;
+    spec.patterns = all;
+    spec.pattern_count = 1;
+    spec.limit = 100;
+    assert_ok(hf_claim(fx.other, &claims, &spec, &fx.error));
+    assert_int_equal(claims->count, 0);
+    hf_claims_free(claims);
+}
+
+static void a_stranger_has_workflows_of_its_own(void **state)
+{
+    hf_workflow *found = NULL;
+    hf_workflows *all = NULL;
+    hf_workflow change_it = { .name = WORK, .max_attempts = 99 };
+    hf_trigger_spec spec = spec_of(WORK);
+    hf_triggered out;
+    (void)state;
+    assert_code(hf_workflow_get(fx.other, &found, WORK, &fx.error), HF_UNKNOWN_WORKFLOW);
+    assert_code(hf_workflow_set(fx.other, &change_it, HF_SET_MAX_ATTEMPTS, &fx.error),
+                HF_UNKNOWN_WORKFLOW);
+    assert_ok(hf_workflow_list(fx.other, &all, NULL, &fx.error));
+    assert_int_equal(all->count, 0);
+    hf_workflows_free(all);
+    assert_code(hf_trigger(fx.other, &out, &spec, &fx.error), HF_UNKNOWN_WORKFLOW);
+    assert_ok(hf_workflow_put(fx.other, &change_it, HF_SET_MAX_ATTEMPTS, &fx.error));
+    assert_int_equal(claim_new()->run.max_attempts, 3);
+}
+
+static void one_key_in_two_tenants_is_two_runs(void **state)
+{
+    hf_workflow workflow = { .name = WORK };
+    hf_trigger_spec spec = spec_of(WORK);
+    hf_triggered out;
+    (void)state;
+    assert_ok(hf_workflow_put(fx.other, &workflow, 0, &fx.error));
+    spec.key = "k";
+    spec.input = "1";
+    hf_id mine = trigger_spec(&spec);
+    spec.input = "2";
+    assert_ok(hf_trigger(fx.other, &out, &spec, &fx.error));
+    assert_false(out.existed);
+    assert_false(hf_id_equal(out.id, mine));
+}
+
+static void a_strangers_locks_are_other_locks(void **state)
+{
+    hf_lock mine;
+    hf_lock theirs;
+    (void)state;
+    assert_ok(hf_lock_acquire(fx.client, &mine, "job", "me", HF_MINUTES(1), 0, &fx.error));
+    assert_ok(hf_lock_acquire(fx.other, &theirs, "job", "them", HF_MINUTES(1), 0, &fx.error));
+    hf_lock stolen = mine;
+    stolen.token = 77;
+    assert_code(hf_lock_renew(fx.other, &stolen, HF_MINUTES(1), &fx.error), HF_STALE);
+    assert_ok(hf_lock_release(fx.other, &theirs, &fx.error));
+    assert_ok(hf_lock_renew(fx.client, &mine, HF_MINUTES(1), &fx.error));
+}
+
+static void a_commit_cannot_start_children_in_another_tenant(void **state)
+{
+    hf_workflow workflow = { .name = "theirs" };
+    hf_trigger_spec child = spec_of("theirs");
+    const hf_claimed *held = claim_new();
+    hf_transition t = turn_of(held, HF_TURN_WAIT);
+    (void)state;
+    assert_ok(hf_workflow_put(fx.other, &workflow, 0, &fx.error));
+    t.children = &child;
+    t.child_count = 1;
+    assert_code(try_commit(&t), HF_UNKNOWN_WORKFLOW);
+}
+
+/* ---- Tenants themselves ---- */
+
+static void a_tenant_must_exist_to_be_used(void **state)
+{
+    hf_client *client = NULL;
+    (void)state;
+    assert_code(hf_open_as(&client, fx.root, "nobody", NULL, &fx.error), HF_NOT_FOUND);
+    assert_code(hf_tenant_disable(fx.root, "nobody", true, &fx.error), HF_NOT_FOUND);
+}
+
+static void creating_a_tenant_twice_is_no_mistake(void **state)
+{
+    hf_tenants *tenants = NULL;
+    int found = 0;
+    (void)state;
+    assert_ok(hf_tenant_create(fx.root, fx.tenant, &fx.error));
+    assert_ok(hf_tenant_disable(fx.root, fx.tenant, true, &fx.error));
+    assert_ok(hf_tenant_create(fx.root, fx.tenant, &fx.error));
+    assert_ok(hf_tenant_list(fx.root, &tenants, &fx.error));
+    for (size_t i = 0; i < tenants->count; i++)
+        if (strcmp(tenants->items[i].name, fx.tenant) == 0) {
+            found++;
+            assert_true(tenants->items[i].disabled);
+        }
+    hf_tenants_free(tenants);
+    assert_int_equal(found, 1);
+}
+
+static void what_runs_in_a_disabled_tenant_may_be_finished(void **state)
+{
+    const hf_claimed *held = claim_new();
+    hf_trigger_spec child = spec_of(WORK);
+    hf_transition t = turn_of(held, HF_TURN_SUCCEED);
+    (void)state;
+    assert_ok(hf_tenant_disable(fx.root, fx.tenant, true, &fx.error));
+    t.starts = &child;
+    t.start_count = 1;
+    commit(&t);
+    expect_nothing_due();
+    assert_ok(hf_tenant_disable(fx.root, fx.tenant, false, &fx.error));
+    claim();
+}
+
+static const struct CMUnitTest tests[] = {
+    CONTRACT_TEST(a_stranger_cannot_read_a_run),
+    CONTRACT_TEST(a_stranger_finds_nothing_by_any_filter),
+    CONTRACT_TEST(a_stranger_cannot_change_or_signal_a_run),
+    CONTRACT_TEST(a_stranger_with_the_right_version_cannot_hold_a_run),
+    CONTRACT_TEST(a_stranger_is_not_told_that_a_run_was_cancelled),
+    CONTRACT_TEST(a_stranger_does_not_claim_our_runs),
+    CONTRACT_TEST(a_stranger_has_workflows_of_its_own),
+    CONTRACT_TEST(one_key_in_two_tenants_is_two_runs),
+    CONTRACT_TEST(a_strangers_locks_are_other_locks),
+    CONTRACT_TEST(a_commit_cannot_start_children_in_another_tenant),
+    CONTRACT_TEST(a_tenant_must_exist_to_be_used),
+    CONTRACT_TEST(creating_a_tenant_twice_is_no_mistake),
+    CONTRACT_TEST(what_runs_in_a_disabled_tenant_may_be_finished),
+};
+CONTRACT("tenants", tests)

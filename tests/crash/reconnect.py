@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""A worker outlives its connections: its sessions are ended, the server is restarted, and it goes on, without losing or
+repeating a run.
+
+usage: reconnect.py [--only NAME]
+"""
+
+import sys
+import time
+
+from harness import Runner, Scene, check, wait_until
+
+LONG = '{"ms":1500,"stubborn":1}'
+
+
+def end_sessions(store):
+    ended = store.ask("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE pid <> pg_backend_pid() "
+                      "AND backend_type = 'client backend'")
+    check(int(ended[0][0]) > 0, "there was no session to end")
+
+
+def restart(store):
+    store.stop()
+    time.sleep(0.3)
+    store.start()
+
+
+def await_idle(scene):
+    wait_until(lambda: scene.store.ask("SELECT count(*) FROM {worker} WHERE idle") == [("1",)], "the worker sleeps")
+
+
+def an_idle_worker_reconnects(directory, disturb):
+    """And it hears of new work at once: a listener that is not there again would cost the poll of 20 s."""
+    with Scene(directory, "postgres") as scene:
+        worker = scene.worker(poll=20000)
+        await_idle(scene)
+        for number in range(2):
+            disturb(scene.store)
+            time.sleep(2)
+            begin = time.monotonic()
+            scene.trigger_one("crash.work", f"idle-{number}")
+            scene.await_all_finished(10)
+            check(time.monotonic() - begin < 10, "the worker did not hear of the run")
+        check(worker.alive(), f"the worker ended: {worker.said()}")
+        check(len(scene.lines("start")) == 2, "a run was begun twice")
+        scene.audit()
+
+
+def a_busy_worker_reconnects(directory, disturb):
+    with Scene(directory, "postgres") as scene:
+        worker = scene.worker(threads=4)
+        for number in range(4):
+            scene.trigger_one("crash.long", f"busy-{number}", LONG)
+        scene.begun(4)
+        disturb(scene.store)
+        scene.trigger_all("more", 200)
+        scene.await_all_finished(30)
+        check(worker.alive(), f"the worker ended: {worker.said()}")
+        long_starts = [run for _, run, _ in scene.lines("start")]
+        for key, run in scene.accepted().items():
+            check(not key.startswith("busy") or long_starts.count(run) == 1, f"run {run} was begun twice")
+        scene.audit()
+
+
+def a_worker_under_load_reconnects_again_and_again(directory):
+    with Scene(directory, "postgres") as scene:
+        worker = scene.worker(threads=4)
+        trigger = scene.trigger("load", "-p", "2")
+        for _ in range(10):
+            time.sleep(0.3)
+            end_sessions(scene.store)
+        status = trigger.stop()
+        check(status == 0, f"the triggering process failed: {trigger.said()}")
+        scene.await_all_finished(30)
+        check(worker.alive(), f"the worker ended: {worker.said()}")
+        scene.audit()
+
+
+def main():
+    runner = Runner(sys.argv[1:])
+    runner.case("an idle worker survives the end of its sessions", an_idle_worker_reconnects, end_sessions)
+    runner.case("an idle worker survives a restart of the server", an_idle_worker_reconnects, restart)
+    runner.case("a busy worker survives the end of its sessions", a_busy_worker_reconnects, end_sessions)
+    runner.case("a busy worker survives a restart of the server", a_busy_worker_reconnects, restart)
+    runner.case("a worker under load survives the end of its sessions again and again",
+                a_worker_under_load_reconnects_again_and_again)
+    runner.finish()
+
+
+if __name__ == "__main__":
+    main()

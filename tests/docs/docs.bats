@@ -1,0 +1,148 @@
+# What the documents show works, and what they list is complete.
+
+runner="$HOLDFAST_SOURCE/tests/docs/run_examples.py"
+
+page()
+{
+    "$runner" "$HOLDFAST_SOURCE/$1"
+}
+
+# Pages that are made by others than hand, or that show commands for other machines.
+reference_pages="docs/cli.md docs/lifecycle.md docs/postgres.md"
+
+@test "every page is run by a test here" {
+    cd "$HOLDFAST_SOURCE"
+    for file in README.md ARCHITECTURE.md docs/*.md; do
+        [[ " $reference_pages " == *" $file "* ]] || grep -qF "page $file" tests/docs/docs.bats
+    done
+}
+
+@test "README.md works as shown" { page README.md; }
+@test "ARCHITECTURE.md works as shown" { page ARCHITECTURE.md; }
+@test "docs/concepts.md works as shown" { page docs/concepts.md; }
+@test "docs/workflows.md works as shown" { page docs/workflows.md; }
+@test "docs/workers.md works as shown" { page docs/workers.md; }
+@test "docs/c-api.md works as shown" { page docs/c-api.md; }
+@test "docs/operations.md works as shown" { page docs/operations.md; }
+@test "docs/tenants.md works as shown" { page docs/tenants.md; }
+@test "docs/journal.md works as shown" { page docs/journal.md; }
+@test "docs/faq.md works as shown" { page docs/faq.md; }
+
+@test "docs/lifecycle.md is what the lifecycle table says" {
+    diff "$HOLDFAST_SOURCE/docs/lifecycle.md" <("$HOLDFAST_BUILD/tests/lifecycle_doc")
+}
+
+@test "the example program of docs/c-api.md calls every public function" {
+    cd "$HOLDFAST_SOURCE"
+    cat include/holdfast/*.h | tr '\n' ' ' | grep -oE 'HF_PUBLIC[^;{]*\(' | grep -oE '\bhf_[a-z0-9_]+ ?\(' |
+        tr -d ' (' | sort -u >"$BATS_TEST_TMPDIR/declared"
+    [ -s "$BATS_TEST_TMPDIR/declared" ]
+    while read -r name; do
+        sed -n '/^```c /,/^```$/p' docs/c-api.md | grep -qE "\b$name\(" || { echo "not called: $name"; false; }
+    done <"$BATS_TEST_TMPDIR/declared"
+}
+
+@test "docs/c-api.md lists every error code" {
+    cd "$HOLDFAST_SOURCE"
+    for name in $(grep -oE 'X\(HF_[A-Z_]+' include/holdfast/error.h | cut -c 3-); do
+        grep -q "\`$name\`" docs/c-api.md || { echo "not listed: $name"; false; }
+    done
+}
+
+@test "every function and statement that ARCHITECTURE.md names exists" {
+    cd "$HOLDFAST_SOURCE"
+    names=$(grep -oE '`[a-z]+_[a-z_]+`' ARCHITECTURE.md | tr -d '`' | sort -u)
+    [ -n "$names" ]
+    for name in $names; do
+        grep -rqw -- "$name" src include || { echo "does not exist: $name"; false; }
+    done
+}
+
+# ---- The runner itself ----
+
+try_page()
+{
+    cat >"$BATS_TEST_TMPDIR/page.md"
+    run "$runner" "$BATS_TEST_TMPDIR/page.md"
+    echo "$output"
+}
+
+@test "the runner notices a command that fails" {
+    try_page <<'PAGE'
+```sh
+true
+false
+```
+PAGE
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"line 1: failed, exit code 1"* ]]
+}
+
+@test "the runner notices an output that differs" {
+    try_page <<'PAGE'
+```sh
+printf 'one\ntwo\n'
+```
+```output
+one
+three
+```
+PAGE
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"printed something else"* ]]
+}
+
+@test "the runner takes … for any text and for any lines" {
+    try_page <<'PAGE'
+```sh
+printf 'run 17 done\na\nb\nlast\n'
+```
+```output
+run … done
+…
+last
+```
+PAGE
+    [ "$status" -eq 0 ]
+}
+
+@test "the runner compiles C, puts parts of a file together and keeps the shell from block to block" {
+    try_page <<'PAGE'
+```c half.c
+#include <stdio.h>
+```
+```c half.c
+int main(void) { puts("whole"); return 0; }
+```
+```sh
+cc -o half half.c
+word=kept
+```
+```sh
+echo "$(./half) $word"
+```
+```output
+whole kept
+```
+PAGE
+    [ "$status" -eq 0 ]
+    try_page <<'PAGE'
+```c
+hf_code wrong = hf_no_such_function();
+```
+PAGE
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"does not compile"* ]]
+}
+
+@test "the runner stops what a page left in the background" {
+    try_page <<PAGE
+\`\`\`sh
+sleep 300 &
+echo "\$!" >"$BATS_TEST_TMPDIR/left"
+\`\`\`
+PAGE
+    [ "$status" -eq 0 ]
+    run grep '^State:' "/proc/$(cat "$BATS_TEST_TMPDIR/left")/status"
+    [ "$status" -ne 0 ] || [[ "$output" == *zombie* ]]
+}

@@ -1,0 +1,233 @@
+/* The plans of every statement on SQLite, in a new file and in a full one: nothing reads a whole table, nothing sorts.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <sqlite3.h>
+
+#include <holdfast/holdfast.h>
+
+#include "store/statements.h"
+
+enum { RUNS = 200000 };
+
+static char directory[] = "/tmp/holdfast-plans-XXXXXX";
+static char path[64];
+static sqlite3 *db;
+static char complaints[16384];
+
+/* What may be read from end to end, whoever does it. */
+static const char *const small[] = {
+    "SCAN tenant",       "SCAN worker",   "SCAN workflow",          "SCAN schema_version",
+    "SCAN t",            "SCAN w",         "SCAN (subquery-1)", "SCAN sqlite_master",
+    "SCAN CONSTANT ROW", "SCAN host_lock",
+};
+
+/* What a statement may do all the same. */
+static const struct allowed {
+    const char *statement;
+    const char *step;
+    const char *reason;
+} allowed[] = {
+    { "list_workers", "USE TEMP B-TREE", "a table of some hundred rows" },
+    { "live_patterns", "USE TEMP B-TREE", "a table of some hundred rows" },
+    { "list_tenants", "USE TEMP B-TREE", "a table of some hundred rows" },
+    { "list_workflows", "USE TEMP B-TREE", "a table of some hundred rows" },
+    { "find_heads", "SCAN p", "the rows of the recursion at hand" },
+    { "find_heads", "SCAN h", "its result" },
+    { "claim_runs", "SCAN n", "tenants, of which there are few" },
+    { "served_lanes", "SCAN l", "a worker that serves all tenants learns all lanes" },
+    { "count_runs", "SCAN r", "counts what an operator's filter matches" },
+};
+
+static bool starts_with(const char *text, const char *start)
+{
+    return strncmp(text, start, strlen(start)) == 0;
+}
+
+static bool is_allowed(const char *statement, const char *step)
+{
+    for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++)
+        if (strcmp(allowed[i].statement, statement) == 0 && starts_with(step, allowed[i].step))
+            return true;
+    for (size_t i = 0; i < sizeof small / sizeof *small; i++) {
+        size_t length = strlen(small[i]);
+        if (starts_with(step, small[i]) && (step[length] == '\0' || step[length] == ' '))
+            return true;
+    }
+    return false;
+}
+
+/* A search by the tenant alone reads all its runs. */
+static bool is_wide(const char *step)
+{
+    return strstr(step, "(tenant_id=?)") != NULL;
+}
+
+static void check_step(const char *statement, const char *step)
+{
+    bool scan = starts_with(step, "SCAN") && !strstr(step, "VIRTUAL TABLE"); /* json_each */
+    bool bad = scan || strstr(step, "TEMP B-TREE") || is_wide(step);
+    static const char *const pages[] = { "list_runs", "count_runs", "find_purgeable",
+                                         "list_workflows" };
+    for (size_t i = 0; i < sizeof pages / sizeof *pages; i++)
+        if (is_wide(step) && strcmp(statement, pages[i]) == 0)
+            return; /* what an operator asks for may be all of a tenant's */
+    if (!bad || is_allowed(statement, step))
+        return;
+    size_t length = strlen(complaints);
+    snprintf(complaints + length, sizeof complaints - length, "\n%s: %s", statement, step);
+}
+
+/* Explains one statement of the text; gives what follows it. */
+static const char *explain(const char *statement, const char *sql)
+{
+    sqlite3_stmt *prepared = NULL;
+    const char *rest = NULL;
+    if (sqlite3_prepare_v2(db, sql, -1, &prepared, &rest) != SQLITE_OK)
+        fail_msg("%s: %s", statement, sqlite3_errmsg(db));
+    sqlite3_finalize(prepared);
+    char *explained = sqlite3_mprintf("EXPLAIN QUERY PLAN %.*s", (int)(rest - sql), sql);
+    if (sqlite3_prepare_v2(db, explained, -1, &prepared, NULL) != SQLITE_OK)
+        fail_msg("%s: %s", statement, sqlite3_errmsg(db));
+    while (sqlite3_step(prepared) == SQLITE_ROW) {
+        const char *step = (const char *)sqlite3_column_text(prepared, 3);
+        if (getenv("HOLDFAST_SHOW_PLANS"))
+            print_message("%s: %s\n", statement, step);
+        check_step(statement, step);
+    }
+    sqlite3_finalize(prepared);
+    sqlite3_free(explained);
+    return rest + strspn(rest, " \t\n");
+}
+
+static void check_statement(const char *name, const char *sql)
+{
+    while (*sql)
+        sql = explain(name, sql);
+}
+
+static void check_all(void)
+{
+    complaints[0] = '\0';
+    for (int i = 0; i < HF__STMT_COUNT; i++) {
+        const struct hf__statement *statement = &hf__sqlite_statements[i];
+        if (statement->sql && !starts_with(statement->name, "sqlite_"))
+            check_statement(statement->name, statement->sql);
+    }
+    if (*complaints)
+        fail_msg("%s", complaints);
+}
+
+static void run_sql(const char *sql)
+{
+    char *message = NULL;
+    if (sqlite3_exec(db, sql, NULL, NULL, &message) != SQLITE_OK)
+        fail_msg("%s", message);
+}
+
+static void fill(void)
+{
+    char sql[4096];
+    run_sql("BEGIN; WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 100) "
+            "INSERT INTO workflow (tenant_id, name, lane, created_at, updated_at) "
+            "SELECT 1, 'w' || n, n, 0, 0 FROM n;"
+            "INSERT INTO lane (id, tenant_id, workflow_id, created_at) "
+            "SELECT lane, 1, id, 0 FROM workflow;");
+    snprintf(sql, sizeof sql,
+             "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < %d) "
+             "INSERT INTO run (tenant_id, id, workflow_id, lane, status, priority, run_at, created_at, "
+             "updated_at, key, parent, subject, reference, event_seq) "
+             "SELECT 1, randomblob(16), n %% 100 + 1, n %% 100 + 1, "
+             "CASE WHEN n %% 50 = 0 THEN n / 50 %% 4 ELSE 4 END, n %% 5, "
+             "CASE WHEN n %% 50 = 0 THEN n END, n, n, CASE WHEN n %% 3 = 0 THEN 'k' || n END, "
+             "CASE WHEN n %% 7 = 0 THEN randomblob(16) END, 's' || n, 'r' || n, 1 FROM n",
+             RUNS);
+    run_sql(sql);
+    run_sql("INSERT INTO event (run_id, seq, version, tenant_id, at, kind, name) "
+            "SELECT id, 1, 1, 1, 0, 0, 'created' FROM run;"
+            "INSERT INTO signal (tenant_id, run_id, id, type, name, timer_key, occurred_at, visible_at) "
+            "SELECT 1, id, 'm', 'timer', 'n', 't', 0, 0 FROM run WHERE created_at % 4 = 0;"
+            "INSERT INTO run_tag SELECT 1, 't' || created_at % 10, id FROM run;"
+            "INSERT INTO outbox (id, tenant_id, run_id, seq, type, created_at) "
+            "SELECT randomblob(16), 1, id, 1, 'x', 0 FROM run WHERE created_at % 4 = 0;"
+            "INSERT INTO task (tenant_id, id, run_id, name, created_at, updated_at) "
+            "SELECT 1, randomblob(16), id, 'x', 0, 0 FROM run WHERE created_at % 4 = 0;"
+            "COMMIT; ANALYZE");
+}
+
+/* ---- Tests ---- */
+
+static void in_a_new_file_no_statement_reads_a_whole_table(void **state)
+{
+    (void)state;
+    check_all();
+}
+
+static void in_a_full_file_no_statement_reads_a_whole_table(void **state)
+{
+    (void)state;
+    fill();
+    check_all();
+}
+
+static void a_bad_plan_is_noticed(void **state)
+{
+    (void)state;
+    complaints[0] = '\0';
+    check_statement("bad", "SELECT id FROM run WHERE actor = 'y' ORDER BY created_at");
+    assert_non_null(strstr(complaints, "bad: SCAN run"));
+    assert_non_null(strstr(complaints, "bad: USE TEMP B-TREE"));
+}
+
+static void return_zero(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    (void)count;
+    (void)values;
+    sqlite3_result_int64(context, 0);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    char url[96];
+    hf_client *client;
+    assert_non_null(mkdtemp(directory));
+    snprintf(path, sizeof path, "%s/plans.db", directory);
+    snprintf(url, sizeof url, "sqlite:%s", path);
+    assert_int_equal(hf_open(&client, url, NULL, NULL), HF_OK);
+    hf_close(client);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    run_sql("PRAGMA synchronous = OFF");
+    sqlite3_create_function(db, "holdfast_now", 0, SQLITE_UTF8, NULL, return_zero, NULL, NULL);
+    sqlite3_create_function(db, "holdfast_uuid_text", 1, SQLITE_UTF8, NULL, return_zero, NULL,
+                            NULL);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    char command[96];
+    sqlite3_close(db);
+    snprintf(command, sizeof command, "rm -rf %s", directory);
+    return system(command);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(in_a_new_file_no_statement_reads_a_whole_table),
+        cmocka_unit_test(in_a_full_file_no_statement_reads_a_whole_table),
+        cmocka_unit_test(a_bad_plan_is_noticed),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

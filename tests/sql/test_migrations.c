@@ -1,0 +1,337 @@
+/* Migrations: while programs of the version before go on working, by several processes at once, and refused where they must be.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "sql/scratch.h"
+
+#include <holdfast/transition.h>
+
+#include <pthread.h>
+#include <sqlite3.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "client/client.h"
+#include "kernel/engine.h"
+
+enum { TRIGGERERS = 2, WORKERS = 2, PROCESSES = 4 };
+
+static bool on_postgres;
+static struct scratch scratch;
+static char directory[64];
+static char url[SCRATCH_URL];
+
+static int newest_schema(void)
+{
+    const struct hf__driver *driver = on_postgres ? &hf__postgres_driver : &hf__sqlite_driver;
+    return driver->migrations[driver->migration_count - 1].version;
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    if (on_postgres) {
+        scratch_create(&scratch);
+        strcpy(url, scratch.url);
+    } else {
+        strcpy(directory, "/tmp/holdfast-migrate-XXXXXX");
+        assert_non_null(mkdtemp(directory));
+        snprintf(url, sizeof url, "sqlite:%s/store.db", directory);
+    }
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    char command[128];
+    if (on_postgres) {
+        scratch_drop(&scratch);
+        return 0;
+    }
+    snprintf(command, sizeof command, "rm -rf %s", directory);
+    return system(command);
+}
+
+/* A statement behind the library's back; on PostgreSQL `schema.` is put before what begins with '@'. */
+static int64_t meddle(const char *sql)
+{
+    char text[500] = "";
+    for (size_t i = 0; *sql; sql++) {
+        const char *add = *sql != '@' ? (const char[2]){ *sql, '\0' } : on_postgres ? "holdfast." : "";
+        strcpy(text + i, add);
+        i += strlen(add);
+    }
+    if (on_postgres)
+        return pg_number(scratch.pg, "%s", text);
+    sqlite3 *db;
+    sqlite3_stmt *statement;
+    assert_int_equal(sqlite3_open(url + strlen("sqlite:"), &db), SQLITE_OK);
+    sqlite3_busy_timeout(db, 10000);
+    if (sqlite3_prepare_v2(db, text, -1, &statement, NULL) != SQLITE_OK)
+        fail_msg("%s", sqlite3_errmsg(db));
+    int64_t number = sqlite3_step(statement) == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : 0;
+    assert_int_equal(sqlite3_finalize(statement), SQLITE_OK);
+    sqlite3_close(db);
+    return number;
+}
+
+/* A client as a program has it that knows no schema beyond `schema`. */
+static hf_client *open_old(int schema)
+{
+    hf_client *client;
+    const struct hf__engine_options inner = { .max_schema = schema };
+    assert_ok(hf__open(&client, url, NULL, &inner, err));
+    return client;
+}
+
+/* ---- Work under way ---- */
+
+static hf_client *busy;
+static atomic_bool stopping;
+static atomic_int triggered, finished, failures;
+
+static void *trigger_on(void *arg)
+{
+    (void)arg;
+    while (!atomic_load(&stopping)) {
+        hf_trigger_spec spec = HF_TRIGGER_INIT;
+        const char *const tags[] = { "tagged" };
+        hf_triggered made;
+        spec.workflow = "work";
+        spec.tags = tags;
+        spec.tag_count = 1;
+        hf_error failure = { 0 };
+        if (hf_trigger(busy, &made, &spec, &failure) == HF_OK)
+            atomic_fetch_add(&triggered, 1);
+        else if (atomic_fetch_add(&failures, 1) == 0)
+            fprintf(stderr, "trigger: %s\n", failure.message);
+    }
+    return NULL;
+}
+
+static size_t work_once(void)
+{
+    const char *pattern = "work";
+    hf_claim_spec spec = HF_CLAIM_INIT;
+    hf_claims *claims = NULL;
+    hf_error failure = { 0 };
+    spec.worker = "anna";
+    spec.patterns = &pattern;
+    spec.pattern_count = 1;
+    spec.limit = 50;
+    if (hf_claim(busy, &claims, &spec, &failure) != HF_OK) {
+        if (atomic_fetch_add(&failures, 1) == 0)
+            fprintf(stderr, "claim: %s\n", failure.message);
+        return 0;
+    }
+    size_t count = claims->count;
+    for (size_t i = 0; i < count; i++) {
+        hf_transition done = { .version = HF_TRANSITION_VERSION,
+                               .run = claims->items[i].run.id,
+                               .run_version = claims->items[i].run.version,
+                               .turn = HF_TURN_SUCCEED,
+                               .worker = "anna" };
+        if (hf_commit(busy, &done, NULL, &failure) == HF_OK)
+            atomic_fetch_add(&finished, 1);
+        else if (atomic_fetch_add(&failures, 1) == 0)
+            fprintf(stderr, "commit: %s\n", failure.message);
+    }
+    hf_claims_free(claims);
+    return count;
+}
+
+static void *work_on(void *arg)
+{
+    (void)arg;
+    while (!atomic_load(&stopping))
+        if (work_once() == 0)
+            usleep(1000);
+    return NULL;
+}
+
+static int wait_for_more(void)
+{
+    int before = atomic_load(&finished);
+    for (int i = 0; i < 2000 && atomic_load(&finished) < before + 20; i++)
+        usleep(5000);
+    return atomic_load(&finished) - before;
+}
+
+static void a_store_is_migrated_while_older_programs_work(void **state)
+{
+    (void)state;
+    pthread_t threads[TRIGGERERS + WORKERS];
+    atomic_store(&stopping, false);
+    atomic_store(&triggered, 0);
+    atomic_store(&finished, 0);
+    atomic_store(&failures, 0);
+    busy = open_old(1);
+    assert_int_equal(meddle("SELECT max(version) FROM @schema_version"), 1);
+    hf_workflow work = { .name = "work" };
+    assert_ok(hf_workflow_put(busy, &work, 0, err));
+    for (int i = 0; i < TRIGGERERS + WORKERS; i++)
+        assert_int_equal(
+            pthread_create(&threads[i], NULL, i < TRIGGERERS ? trigger_on : work_on, NULL), 0);
+    assert_true(wait_for_more() >= 20);
+
+    hf_client *newer = scratch_open(url);
+    assert_int_equal(meddle("SELECT max(version) FROM @schema_version"), newest_schema());
+    assert_true(wait_for_more() >= 20);
+
+    atomic_store(&stopping, true);
+    for (int i = 0; i < TRIGGERERS + WORKERS; i++)
+        pthread_join(threads[i], NULL);
+    while (work_once() > 0)
+        continue;
+    assert_int_equal(atomic_load(&failures), 0);
+    assert_int_equal(atomic_load(&finished), atomic_load(&triggered));
+    assert_int_equal(meddle("SELECT count(*) FROM @run WHERE status = 4"), atomic_load(&triggered));
+    assert_int_equal(meddle("SELECT count(*) FROM @event"), 3 * atomic_load(&triggered));
+    assert_int_equal(meddle("SELECT count(*) FROM @runs WHERE status = 'succeeded'"),
+                     atomic_load(&triggered));
+    hf_close(newer);
+    hf_close(busy);
+}
+
+/* ---- Several at once ---- */
+
+static void open_in_child(void)
+{
+    hf_client *client;
+    hf_error failure = { 0 };
+    hf_code code = hf_open(&client, url, NULL, &failure);
+    if (code == HF_OK)
+        hf_close(client);
+    else
+        fprintf(stderr, "%s\n", failure.message);
+    _exit(code == HF_OK ? 0 : 1);
+}
+
+static void migrate_by_many(int from)
+{
+    pid_t children[PROCESSES];
+    if (from > 0)
+        hf_close(open_old(from));
+    for (int i = 0; i < PROCESSES; i++) {
+        children[i] = fork();
+        if (children[i] == 0)
+            open_in_child();
+        assert_true(children[i] > 0);
+    }
+    for (int i = 0; i < PROCESSES; i++) {
+        int status;
+        assert_int_equal(waitpid(children[i], &status, 0), children[i]);
+        assert_int_equal(status, 0);
+    }
+    assert_int_equal(meddle("SELECT count(*) FROM @schema_version"), newest_schema());
+    assert_int_equal(meddle("SELECT count(*) FROM @tenant"), 1);
+}
+
+static void many_processes_create_one_schema(void **state)
+{
+    (void)state;
+    migrate_by_many(0);
+}
+
+static void many_processes_migrate_once(void **state)
+{
+    (void)state;
+    migrate_by_many(1);
+}
+
+static void a_migration_that_broke_off_is_done_again(void **state)
+{
+    (void)state;
+    if (!on_postgres)
+        return; /* there every migration is one transaction */
+    hf_close(open_old(2));
+    pg_do(scratch.pg, "CREATE INDEX run_tag_run ON holdfast.run_tag (tag)");
+    pg_do(scratch.pg, "UPDATE pg_index SET indisvalid = false "
+                      "WHERE indexrelid = 'holdfast.run_tag_run'::regclass");
+    hf_close(scratch_open(url));
+    assert_string_equal(pg_text(scratch.pg, "SELECT indexdef FROM pg_indexes "
+                                            "WHERE indexname = 'run_tag_run'"),
+                        "CREATE INDEX run_tag_run ON holdfast.run_tag USING btree (run_id)");
+}
+
+/* ---- Refusals ---- */
+
+static void assert_refused(hf_code expected, bool no_migrate, const char *words)
+{
+    hf_client *client = NULL;
+    hf_error failure = { 0 };
+    hf_options options = HF_OPTIONS_INIT;
+    options.no_migrate = no_migrate;
+    assert_int_equal(hf_open(&client, url, &options, &failure), expected);
+    if (!strstr(failure.message, words))
+        fail_msg("\"%s\" does not say \"%s\"", failure.message, words);
+}
+
+static void a_schema_that_needs_a_newer_program_is_refused(void **state)
+{
+    (void)state;
+    hf_close(scratch_open(url));
+    meddle("INSERT INTO @schema_version (version, name, min_writer, applied_at) "
+           "VALUES (99, 'future', 98, 0)");
+    assert_refused(HF_SCHEMA_NEWER, false, "install a newer holdfast");
+    assert_refused(HF_SCHEMA_NEWER, true, "needs a program that knows version 98");
+}
+
+static void a_newer_schema_that_suits_older_programs_is_used(void **state)
+{
+    (void)state;
+    hf_client *client = scratch_open(url);
+    hf_close(client);
+    meddle("INSERT INTO @schema_version (version, name, min_writer, applied_at) "
+           "VALUES (99, 'future', 1, 0)");
+    client = scratch_open(url);
+    int in_store = 0, newest = 0;
+    assert_ok(hf_schema(client, &in_store, &newest, err));
+    assert_int_equal(in_store, 99);
+    assert_int_equal(newest, newest_schema());
+    hf_close(client);
+}
+
+static void an_older_schema_is_refused_when_migrations_are_off(void **state)
+{
+    (void)state;
+    hf_close(open_old(1));
+    assert_refused(HF_SCHEMA_OLDER, true, "run `holdfast migrate`");
+    assert_int_equal(meddle("SELECT max(version) FROM @schema_version"), 1);
+    hf_close(scratch_open(url));
+    hf_options options = HF_OPTIONS_INIT;
+    hf_client *client;
+    options.no_migrate = true;
+    assert_ok(hf_open(&client, url, &options, err));
+    hf_close(client);
+}
+
+static void an_empty_store_is_refused_when_migrations_are_off(void **state)
+{
+    (void)state;
+    assert_refused(HF_SCHEMA_OLDER, true, "run `holdfast migrate`");
+}
+
+#define MIGRATION_TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        MIGRATION_TEST(many_processes_create_one_schema),
+        MIGRATION_TEST(many_processes_migrate_once),
+        MIGRATION_TEST(a_store_is_migrated_while_older_programs_work),
+        MIGRATION_TEST(a_migration_that_broke_off_is_done_again),
+        MIGRATION_TEST(a_schema_that_needs_a_newer_program_is_refused),
+        MIGRATION_TEST(a_newer_schema_that_suits_older_programs_is_used),
+        MIGRATION_TEST(an_older_schema_is_refused_when_migrations_are_off),
+        MIGRATION_TEST(an_empty_store_is_refused_when_migrations_are_off),
+    };
+    int failed = cmocka_run_group_tests_name("on SQLite", tests, NULL, NULL);
+    on_postgres = true;
+    if (scratch_server())
+        failed += cmocka_run_group_tests_name("on PostgreSQL", tests, NULL, NULL);
+    return failed;
+}

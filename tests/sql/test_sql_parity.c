@@ -1,0 +1,769 @@
+/* holdfast.trigger, signal and cancel leave the same rows, to the last column, as the library does: each case is played twice on
+ * one store whose clock stands still, in one tenant by the library and in another by SQL.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "sql/scratch.h"
+
+#include <holdfast/transition.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/invariants.h"
+
+enum { LIBRARY, SQL, WAYS };
+
+static struct scratch scratch;
+static hf_client *root;
+static const char *actor;
+
+/* One of the two plays. */
+struct play {
+    hf_client *client;
+    char tenant[40];
+    hf_id run; /* acted upon */
+};
+
+static struct play plays[WAYS];
+
+/* ---- Runs in every status ---- */
+
+static const char *id_text(hf_id id)
+{
+    static char texts[8][HF_ID_TEXT];
+    static int next;
+    char *text = texts[next++ % 8];
+    hf_id_format(id, text);
+    return text;
+}
+
+static hf_id start(struct play *play, const char *workflow, const char *key)
+{
+    hf_trigger_spec spec = HF_TRIGGER_INIT;
+    hf_triggered made;
+    spec.workflow = workflow;
+    spec.input = "{\"n\":1}";
+    spec.key = key;
+    assert_ok(hf_trigger(play->client, &made, &spec, err));
+    return made.id;
+}
+
+static hf_claims *claim_one(struct play *play, const char *workflow)
+{
+    hf_claim_spec spec = HF_CLAIM_INIT;
+    hf_claims *claims = NULL;
+    spec.worker = "anna";
+    spec.patterns = &workflow;
+    spec.pattern_count = 1;
+    assert_ok(hf_claim(play->client, &claims, &spec, err));
+    assert_int_equal(claims->count, 1);
+    return claims;
+}
+
+static void turn(struct play *play, const char *workflow, hf_transition transition, hf_id *children)
+{
+    hf_claims *claims = claim_one(play, workflow);
+    transition.version = HF_TRANSITION_VERSION;
+    transition.run = claims->items[0].run.id;
+    transition.run_version = claims->items[0].run.version;
+    transition.seen_position = claims->items[0].seen_position;
+    transition.seen_at = claims->items[0].seen_at;
+    transition.worker = "anna";
+    assert_ok(hf_commit(play->client, &transition, children, err));
+    hf_claims_free(claims);
+}
+
+static void change(struct play *play, hf_id run, hf_action action)
+{
+    assert_ok(hf_change_run(play->client, run, action, NULL, err));
+}
+
+static void is_pending(struct play *play)
+{
+    play->run = start(play, "work", "key \"1\"");
+}
+
+static void is_delayed(struct play *play)
+{
+    hf_trigger_spec spec = HF_TRIGGER_INIT;
+    hf_triggered made;
+    spec.workflow = "work";
+    spec.delay = HF_HOURS(2);
+    assert_ok(hf_trigger(play->client, &made, &spec, err));
+    play->run = made.id;
+}
+
+static void is_leased(struct play *play)
+{
+    is_pending(play);
+    hf_claims_free(claim_one(play, "work"));
+}
+
+static void is_leased_with_a_pause_to_come(struct play *play)
+{
+    is_leased(play);
+    change(play, play->run, HF_PAUSE);
+}
+
+static void is_waiting(struct play *play)
+{
+    is_pending(play);
+    turn(play, "work",
+         (hf_transition){
+             .turn = HF_TURN_WAIT, .waiting_kind = "signal", .waiting_token = "token-2" },
+         NULL);
+}
+
+static void is_waiting_until_a_time(struct play *play)
+{
+    int64_t now = pg_number(scratch.pg, "SELECT holdfast.now()");
+    is_pending(play);
+    turn(play, "work",
+         (hf_transition){ .turn = HF_TURN_WAIT,
+                          .waiting_kind = "timer",
+                          .waiting_until = now + HF_HOURS(1) },
+         NULL);
+}
+
+static void is_paused(struct play *play)
+{
+    is_pending(play);
+    change(play, play->run, HF_PAUSE);
+}
+
+static void is_paused_while_waiting(struct play *play)
+{
+    is_waiting(play);
+    change(play, play->run, HF_PAUSE);
+}
+
+static void is_succeeded(struct play *play)
+{
+    is_pending(play);
+    turn(play, "work", (hf_transition){ .turn = HF_TURN_SUCCEED, .result = "1" }, NULL);
+}
+
+static void is_failed(struct play *play)
+{
+    is_pending(play);
+    turn(play, "work", (hf_transition){ .turn = HF_TURN_FAIL, .last_error = "no" }, NULL);
+}
+
+static void is_cancelled(struct play *play)
+{
+    is_pending(play);
+    change(play, play->run, HF_CANCEL);
+}
+
+static void is_deleted(struct play *play)
+{
+    is_pending(play);
+    change(play, play->run, HF_DELETE);
+}
+
+static void is_deleted_and_finished(struct play *play)
+{
+    is_succeeded(play);
+    change(play, play->run, HF_DELETE);
+}
+
+static void is_unknown(struct play *play)
+{
+    play->run = (hf_id){ { 1, 2, 3 } };
+}
+
+static void is_of_another_tenant(struct play *play)
+{
+    hf_client *mine = play->client;
+    play->client = root;
+    is_pending(play);
+    play->client = mine;
+}
+
+/* The acted-upon run is a child whose parent waits for `wanted` of two. */
+static void is_child(struct play *play, int wanted, bool wake_on_failure, const char *key)
+{
+    hf_trigger_spec specs[2] = { HF_TRIGGER_INIT, HF_TRIGGER_INIT };
+    hf_id children[2];
+    specs[0].workflow = "child";
+    specs[1].workflow = "sibling";
+    specs[0].key = key;
+    start(play, "work", NULL);
+    turn(play, "work",
+         (hf_transition){ .turn = HF_TURN_WAIT,
+                          .waiting_kind = "children",
+                          .wait_children = wanted,
+                          .wake_on_child_failure = wake_on_failure,
+                          .children = specs,
+                          .child_count = 2 },
+         children);
+    play->run = children[0];
+}
+
+static void is_child_not_waited_for_yet(struct play *play)
+{
+    is_child(play, 2, false, NULL);
+}
+
+static void is_last_child_waited_for(struct play *play)
+{
+    is_child(play, 1, false, "k \"child\"");
+}
+
+static void is_child_whose_failure_wakes(struct play *play)
+{
+    is_child(play, 2, true, NULL);
+}
+
+static hf_id parent_of(struct play *play)
+{
+    hf_run *run;
+    hf_id parent;
+    assert_ok(hf_get(play->client, &run, play->run, err));
+    parent = run->parent;
+    hf_run_free(run);
+    return parent;
+}
+
+static void is_child_of_a_paused_parent(struct play *play)
+{
+    is_child(play, 1, false, NULL);
+    change(play, parent_of(play), HF_PAUSE);
+}
+
+static void is_child_of_a_finished_parent(struct play *play)
+{
+    is_child(play, 1, false, NULL);
+    change(play, parent_of(play), HF_CANCEL);
+}
+
+static void is_parent(struct play *play)
+{
+    is_child(play, 2, false, NULL);
+    play->run = parent_of(play);
+}
+
+static void is_watched(struct play *play)
+{
+    is_waiting(play);
+    pg_do(scratch.pg, "UPDATE holdfast.run SET watched = 2 WHERE id = '%s'", id_text(play->run));
+}
+
+/* ---- What both plays left ---- */
+
+/* Runs of one workflow are made one after the other; those of several may be made at once. */
+#define BY_RUN "(SELECT o.workflow_id FROM holdfast.run o WHERE o.id = r.run_id), r.run_id"
+
+/* Every column, except what differs by nature; ids of runs by the order in which they were made. */
+static const char *dump(struct play *play)
+{
+    static char all[WAYS][60000];
+    char *out = all[play - plays];
+    char where[200];
+    snprintf(where, sizeof where,
+             "r.tenant_id = (SELECT t.id FROM holdfast.tenant t WHERE t.name = '%s')",
+             play->tenant);
+    snprintf(out, sizeof all[0], "runs\n%s\nevents\n%s\nsignals\n%s\ntags\n%s\n",
+             pg_rows(scratch.pg, "run",
+                     "tenant_id,workflow_id,lane", where, "r.workflow_id, r.id"),
+             pg_rows(scratch.pg, "event", "tenant_id,position,xid", where, BY_RUN ", r.seq"),
+             pg_rows(scratch.pg, "signal", "tenant_id,position", where, BY_RUN ", r.position"),
+             pg_rows(scratch.pg, "run_tag", "tenant_id", where, BY_RUN ", r.tag"));
+    return out;
+}
+
+/* Ids become their number among all ids in the text, so that two texts can be compared. */
+static char *without_ids(const char *text)
+{
+    char ids[100][HF_ID_TEXT];
+    int count = 0;
+    size_t size = strlen(text) + 1;
+    char *out = malloc(size);
+    char *to = out;
+    while (*text) {
+        hf_id id;
+        char head[HF_ID_TEXT] = "";
+        strncpy(head, text, HF_ID_TEXT - 1);
+        if (strlen(head) < HF_ID_TEXT - 1 || !hf_id_parse(head, &id)) {
+            *to++ = *text++;
+            continue;
+        }
+        int at = 0;
+        while (at < count && strcmp(ids[at], head) != 0)
+            at++;
+        if (at == count)
+            strcpy(ids[count++], head);
+        assert_in_range(count, 1, 99);
+        to += sprintf(to, "<id %d>", at);
+        text += HF_ID_TEXT - 1;
+    }
+    *to = '\0';
+    return out;
+}
+
+static void assert_same_rows(const char *name)
+{
+    char *library = without_ids(dump(&plays[LIBRARY]));
+    char *sql = without_ids(dump(&plays[SQL]));
+    if (strcmp(library, sql) != 0)
+        fail_msg("%s\nby the library:\n%s\nby SQL:\n%s", name, library, sql);
+    free(library);
+    free(sql);
+}
+
+static void assert_same_verdict(const char *name, hf_code code, const char *sqlstate)
+{
+    char expected[16] = "";
+    if (code != HF_OK)
+        snprintf(expected, sizeof expected, "HF%03d", (int)code);
+    if (strcmp(expected, sqlstate) != 0)
+        fail_msg("%s: the library says \"%s\", SQL says \"%s\"", name, expected, sqlstate);
+}
+
+/* ---- Actions ---- */
+
+struct sent {
+    const char *name;
+    const char *payload;
+    const char *id;
+    const char *token;
+    int64_t delay;
+    int64_t revision;
+};
+
+static hf_code signal_by_library(struct play *play, const struct sent *sent, bool *duplicate)
+{
+    hf_signal_spec spec = HF_SIGNAL_INIT;
+    spec.name = sent->name;
+    spec.payload = sent->payload;
+    spec.id = sent->id;
+    spec.token = sent->token;
+    spec.delay = sent->delay;
+    spec.expected_revision = sent->revision;
+    return hf_signal(play->client, play->run, &spec, duplicate, NULL);
+}
+
+static const char *quoted(const char *text)
+{
+    static char texts[8][4000];
+    static int next;
+    char *out = texts[next++ % 8];
+    if (!text)
+        return "NULL";
+    snprintf(out, sizeof texts[0], "$q$%s$q$", text);
+    return out;
+}
+
+static const char *signal_by_sql(struct play *play, const struct sent *sent)
+{
+    return pg_refusal(scratch.pg,
+                      "SELECT holdfast.signal('%s', %s, %s::text, id => %s, token => %s, "
+                      "delay => '%lld us', expected_revision => %lld, tenant => '%s')",
+                      id_text(play->run), quoted(sent->name), quoted(sent->payload),
+                      quoted(sent->id), quoted(sent->token), (long long)sent->delay,
+                      (long long)sent->revision, play->tenant);
+}
+
+static void compare_signal(const char *name, const struct sent *sent)
+{
+    bool duplicate = false;
+    hf_code code = signal_by_library(&plays[LIBRARY], sent, &duplicate);
+    assert_same_verdict(name, code, signal_by_sql(&plays[SQL], sent));
+    assert_same_rows(name);
+}
+
+static void compare_cancel(const char *name, const char *reason, int64_t revision)
+{
+    hf_change wanted = HF_CHANGE_INIT;
+    wanted.reason = reason;
+    wanted.expected_revision = revision;
+    hf_code code =
+        hf_change_run(plays[LIBRARY].client, plays[LIBRARY].run, HF_CANCEL, &wanted, NULL);
+    const char *state = pg_refusal(scratch.pg,
+                                   "SELECT holdfast.cancel('%s', %s, expected_revision => %lld, "
+                                   "tenant => '%s')",
+                                   id_text(plays[SQL].run), quoted(reason), (long long)revision,
+                                   plays[SQL].tenant);
+    assert_same_verdict(name, code, state);
+    assert_same_rows(name);
+}
+
+static const struct situation {
+    const char *name;
+    void (*make)(struct play *play);
+} situations[] = {
+    { "pending", is_pending },
+    { "delayed", is_delayed },
+    { "leased", is_leased },
+    { "leased, with a pause to come", is_leased_with_a_pause_to_come },
+    { "waiting", is_waiting },
+    { "waiting until a time", is_waiting_until_a_time },
+    { "paused", is_paused },
+    { "paused while waiting", is_paused_while_waiting },
+    { "succeeded", is_succeeded },
+    { "failed", is_failed },
+    { "cancelled", is_cancelled },
+    { "deleted", is_deleted },
+    { "deleted and finished", is_deleted_and_finished },
+    { "unknown", is_unknown },
+    { "of another tenant", is_of_another_tenant },
+    { "a child not waited for yet", is_child_not_waited_for_yet },
+    { "the last child waited for", is_last_child_waited_for },
+    { "a child whose failure wakes", is_child_whose_failure_wakes },
+    { "a child of a paused parent", is_child_of_a_paused_parent },
+    { "a child of a finished parent", is_child_of_a_finished_parent },
+    { "a parent", is_parent },
+    { "watched", is_watched },
+};
+
+/* Two tenants of their own for each case. */
+static void new_plays(void)
+{
+    static int counter;
+    for (int way = 0; way < WAYS; way++) {
+        struct play *play = &plays[way];
+        hf_workflow work = { .name = "work" };
+        hf_workflow child = { .name = "child", .timeout = HF_HOURS(5) };
+        hf_close(play->client);
+        snprintf(play->tenant, sizeof play->tenant, "t%d", counter++);
+        assert_ok(hf_tenant_create(root, play->tenant, err));
+        assert_ok(hf_open_as(&play->client, root, play->tenant, actor, err));
+        assert_ok(hf_workflow_put(play->client, &work, 0, err));
+        assert_ok(hf_workflow_put(play->client, &child, HF_SET_TIMEOUT, err));
+        assert_ok(hf_workflow_put(play->client, &(hf_workflow){ .name = "sibling" }, 0, err));
+    }
+}
+
+static void stand_still(int64_t later)
+{
+    pg_do(scratch.pg,
+          "CREATE OR REPLACE FUNCTION holdfast.now() RETURNS bigint LANGUAGE sql STABLE "
+          "RETURN %lld::bigint",
+          1900000000000000LL + (long long)later);
+}
+
+static void in_every_situation(void (*act)(const struct situation *))
+{
+    for (size_t i = 0; i < sizeof situations / sizeof *situations; i++) {
+        new_plays();
+        stand_still(0);
+        situations[i].make(&plays[LIBRARY]);
+        situations[i].make(&plays[SQL]);
+        stand_still(HF_SECONDS(60));
+        act(&situations[i]);
+    }
+}
+
+/* ---- Tests ---- */
+
+static void act_cancel(const struct situation *situation)
+{
+    compare_cancel(situation->name, NULL, 0);
+}
+
+static void cancel_leaves_the_same_rows(void **state)
+{
+    (void)state;
+    in_every_situation(act_cancel);
+}
+
+static void act_cancel_with_reason(const struct situation *situation)
+{
+    compare_cancel(situation->name, "no \"longer\" needed \\ für Österreich", 0);
+}
+
+static void cancel_with_a_reason_leaves_the_same_rows(void **state)
+{
+    (void)state;
+    in_every_situation(act_cancel_with_reason);
+}
+
+static void act_cancel_other_revision(const struct situation *situation)
+{
+    compare_cancel(situation->name, NULL, 77);
+}
+
+static void cancel_of_another_revision_is_refused_alike(void **state)
+{
+    (void)state;
+    in_every_situation(act_cancel_other_revision);
+}
+
+static void act_signal(const struct situation *situation)
+{
+    compare_signal(situation->name, &(struct sent){ .name = "go", .payload = "{\"a\":\"\\u0000\"}" });
+}
+
+static void signal_leaves_the_same_rows(void **state)
+{
+    (void)state;
+    in_every_situation(act_signal);
+}
+
+static void act_signal_later(const struct situation *situation)
+{
+    struct sent sent = { .name = "go \"on\"", .id = "s-\"1\"", .delay = HF_MINUTES(30) };
+    compare_signal(situation->name, &sent);
+    compare_signal(situation->name, &sent);
+}
+
+static void a_delayed_and_a_repeated_signal_leave_the_same_rows(void **state)
+{
+    (void)state;
+    in_every_situation(act_signal_later);
+}
+
+static void act_signal_with_token(const struct situation *situation)
+{
+    compare_signal(situation->name, &(struct sent){ .name = "go", .token = "token-1" });
+    compare_signal(situation->name, &(struct sent){ .name = "go", .token = "token-2" });
+}
+
+static void stale_and_fitting_tokens_leave_the_same_rows(void **state)
+{
+    (void)state;
+    in_every_situation(act_signal_with_token);
+}
+
+static void act_signal_revision(const struct situation *situation)
+{
+    compare_signal(situation->name, &(struct sent){ .name = "go", .revision = 1 });
+    compare_signal(situation->name, &(struct sent){ .name = "go", .revision = 3 });
+}
+
+static void expected_revisions_are_judged_alike(void **state)
+{
+    (void)state;
+    in_every_situation(act_signal_revision);
+}
+
+/* A trigger by both ways; `sql` are the same arguments in SQL. */
+static void compare_trigger(const char *name, hf_trigger_spec spec, const char *sql)
+{
+    hf_triggered made;
+    hf_code code = hf_trigger(plays[LIBRARY].client, &made, &spec, NULL);
+    const char *state = pg_refusal(scratch.pg, "SELECT holdfast.trigger(%s, tenant => '%s')", sql,
+                                   plays[SQL].tenant);
+    assert_same_verdict(name, code, state);
+    assert_same_rows(name);
+}
+
+static void trigger_leaves_the_same_rows(void **state)
+{
+    (void)state;
+    static const char *const tags[] = { "red", "deep \"blue\"", "red" };
+    stand_still(0);
+    new_plays();
+    compare_trigger("plain", (hf_trigger_spec){ .version = 1, .workflow = "work", .input = "null" },
+                    "'work'");
+    compare_trigger("all options",
+                    (hf_trigger_spec){ .version = 1,
+                                       .workflow = "work",
+                                       .input = "[1, 2]",
+                                       .key = "a key",
+                                       .priority = -7,
+                                       .delay = HF_HOURS(3),
+                                       .timeout = HF_DAYS(2),
+                                       .max_attempts = 9,
+                                       .subject = "Schüler",
+                                       .reference = "r/1",
+                                       .tags = tags,
+                                       .tag_count = 3,
+                                       .partition = "p",
+                                       .trace = "00-abc-01" },
+                    "'work', '[1, 2]', key => 'a key', priority => -7, delay => '3 hours', "
+                    "timeout => '2 days', max_attempts => 9, subject => 'Schüler', "
+                    "reference => 'r/1', tags => ARRAY['red', 'deep \"blue\"', 'red'], "
+                    "partition => 'p', trace => '00-abc-01'");
+    compare_trigger("times",
+                    (hf_trigger_spec){ .version = 1,
+                                       .workflow = "child",
+                                       .input = "null",
+                                       .run_at = 1900000100123456,
+                                       .delay = HF_DAYS(1),
+                                       .timeout_at = 1900000050000001 },
+                    "'child', run_at => '2030-03-17 17:48:20.123456+00', delay => '1 day', "
+                    "timeout_at => '2030-03-17 17:47:30.000001+00'");
+    compare_trigger("the workflow's deadline",
+                    (hf_trigger_spec){ .version = 1, .workflow = "child", .input = "null" },
+                    "'child'");
+}
+
+static void keys_are_judged_alike(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *first;
+        const char *second;
+    } pairs[] = {
+        { "{\"a\":1,\"b\":[2]}", "{\"a\":1,\"b\":[2]}" },
+        { "{\"a\":1,\"b\":[2]}", "{ \"b\" : [ 2 ] , \"a\" : 1 }" },
+        { "{\"a\":1}", "{\"a\":2}" },
+        { "{\"a\":\"x y\"}", "{\"a\":\"xy\"}" },
+        { "{\"a\":\"\\u0000\"}", "{ \"a\":\"\\u0000\"}" },
+        { "{\"a\":\"\\u0000\"}", "{\"a\":\"\"}" },
+        { "\"\\u00e4\"", "\"ä\"" },
+        { "[1,2]", "[2,1]" },
+        { "null", "null" },
+        { "1e5000", "1e5000 " },
+    };
+    stand_still(0);
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        char sql[200];
+        new_plays();
+        snprintf(sql, sizeof sql, "'work', '%s', key => 'k'", pairs[i].first);
+        compare_trigger(
+            pairs[i].first,
+            (hf_trigger_spec){
+                .version = 1, .workflow = "work", .input = pairs[i].first, .key = "k" },
+            sql);
+        snprintf(sql, sizeof sql, "'work', '%s', key => 'k'", pairs[i].second);
+        compare_trigger(
+            pairs[i].second,
+            (hf_trigger_spec){
+                .version = 1, .workflow = "work", .input = pairs[i].second, .key = "k" },
+            sql);
+    }
+}
+
+static char *nested(int levels)
+{
+    char *text = calloc(1, (size_t)levels * 2 + 1);
+    memset(text, '[', (size_t)levels);
+    memset(text + levels, ']', (size_t)levels);
+    return text;
+}
+
+static void inputs_are_judged_alike(void **state)
+{
+    (void)state;
+    char *deep = nested(128);
+    char *too_deep = nested(129);
+    const char *const inputs[] = {
+        "",          "hello",       "{",        "{\"a\":1,}",          "01",
+        "\"\\ud800\"", "\"\\udc00x\"", "\"\\ud83d\\ude00\"", "\"\\\\ud800\"", "\"\\ud800\\ud800\"",
+        "\"\\u0000\"", "1e99999",    "nul",      "[1 2]",              "\"\t\"",
+        deep,        too_deep,      " true\n",  "\"\\\\\\ud800\"",     "\"[[[[\"",
+    };
+    stand_still(0);
+    for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
+        char sql[600];
+        new_plays();
+        snprintf(sql, sizeof sql, "'work', '%s'", inputs[i]);
+        compare_trigger(
+            inputs[i],
+            (hf_trigger_spec){ .version = 1, .workflow = "work", .input = inputs[i] }, sql);
+    }
+    free(deep);
+    free(too_deep);
+}
+
+static void names_and_numbers_are_judged_alike(void **state)
+{
+    (void)state;
+    char long_text[600] = "";
+    memset(long_text, 'x', 513);
+    const struct {
+        hf_trigger_spec spec;
+        const char *sql;
+    } cases[] = {
+        { { .workflow = "none" }, "'none'" },
+        { { .workflow = "" }, "''" },
+        { { .workflow = "a..b" }, "'a..b'" },
+        { { .workflow = "a." }, "'a.'" },
+        { { .workflow = "-a" }, "'-a'" },
+        { { .workflow = "a b" }, "'a b'" },
+        { { .workflow = "holdfast.x" }, "'holdfast.x'" },
+        { { .workflow = long_text }, "repeat('x', 513)" },
+        { { .workflow = "work", .key = "" }, "'work', key => ''" },
+        { { .workflow = "work", .key = "a\nb" }, "'work', key => E'a\\nb'" },
+        { { .workflow = "work", .subject = "\xc2\x85" }, "'work', subject => U&'\\0085'" },
+        { { .workflow = "work", .key = long_text }, "'work', key => repeat('x', 513)" },
+        { { .workflow = "work", .priority = 1001 }, "'work', priority => 1001" },
+        { { .workflow = "work", .max_attempts = -1 }, "'work', max_attempts => -1" },
+        { { .workflow = "work", .delay = -1 }, "'work', delay => '-1 us'" },
+        { { .workflow = "work", .timeout = HF_DAYS(40000) }, "'work', timeout => '40000 days'" },
+        { { .workflow = "work", .run_at = INT64_MAX }, "'work', run_at => 'infinity'" },
+    };
+    stand_still(0);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        hf_trigger_spec spec = cases[i].spec;
+        new_plays();
+        spec.version = HF_TRIGGER_VERSION;
+        compare_trigger(cases[i].sql, spec, cases[i].sql);
+    }
+}
+
+static bool query(void *arg, const char *sql, invariants_row row, void *row_arg)
+{
+    (void)arg;
+    PGresult *result = PQexec(scratch.pg, sql);
+    bool worked = PQresultStatus(result) == PGRES_TUPLES_OK;
+    for (int i = 0; i < PQntuples(result); i++) {
+        const char *cells[64];
+        for (int n = 0; n < PQnfields(result) && n < 64; n++)
+            cells[n] = PQgetisnull(result, i, n) ? NULL : PQgetvalue(result, i, n);
+        row(cells, row_arg);
+    }
+    PQclear(result);
+    return worked;
+}
+
+/* After all of the above: what the journal says is where the runs are. */
+static void the_journal_equals_the_state(void **state)
+{
+    (void)state;
+    char complaint[500];
+    pg_do(scratch.pg, "SET search_path = holdfast, public");
+    const struct invariants_source source = {
+        .query = query,
+        .id_format = "CAST(%s AS text)",
+        .now = pg_number(scratch.pg, "SELECT holdfast.now()"),
+    };
+    if (!invariants_hold(&source, complaint, sizeof complaint))
+        fail_msg("%s", complaint);
+    assert_true(pg_number(scratch.pg, "SELECT count(*) FROM holdfast.run") > 100);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    scratch_create(&scratch);
+    root = scratch_open(scratch.url);
+    actor = strdup(pg_text(scratch.pg, "SELECT session_user"));
+    hf_workflow work = { .name = "work" };
+    assert_ok(hf_workflow_put(root, &work, 0, err));
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    for (int way = 0; way < WAYS; way++)
+        hf_close(plays[way].client);
+    hf_close(root);
+    free((char *)actor);
+    scratch_drop(&scratch);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(trigger_leaves_the_same_rows),
+        cmocka_unit_test(keys_are_judged_alike),
+        cmocka_unit_test(inputs_are_judged_alike),
+        cmocka_unit_test(names_and_numbers_are_judged_alike),
+        cmocka_unit_test(signal_leaves_the_same_rows),
+        cmocka_unit_test(a_delayed_and_a_repeated_signal_leave_the_same_rows),
+        cmocka_unit_test(stale_and_fitting_tokens_leave_the_same_rows),
+        cmocka_unit_test(expected_revisions_are_judged_alike),
+        cmocka_unit_test(cancel_leaves_the_same_rows),
+        cmocka_unit_test(cancel_with_a_reason_leaves_the_same_rows),
+        cmocka_unit_test(cancel_of_another_revision_is_refused_alike),
+        cmocka_unit_test(the_journal_equals_the_state),
+    };
+    if (!scratch_server())
+        return 77;
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
