@@ -9,7 +9,7 @@
 #include "util/error.h"
 #include "util/id.h"
 
-#define CONFLICT_TRIES 5  /* of a flush that lost against another one */
+#define CONFLICT_TRIES 5 /* of a flush that lost against another one */
 
 void hf__flusher_init(struct hf__flusher *flusher, const struct hf__driver *driver,
                       struct hf__conn *conn)
@@ -531,8 +531,13 @@ static hf_code flush_once(struct hf__flusher *flusher, struct hf__op **ops, size
 static bool lost_a_race(const hf_error *err)
 {
     return err->code == HF_STORE &&
-           (strcmp(err->sqlstate, "40001") == 0 || strcmp(err->sqlstate, "40P01") == 0 ||
-            strcmp(err->sqlstate, "55P03") == 0);
+           (strcmp(err->sqlstate, "40001") == 0 || strcmp(err->sqlstate, "40P01") == 0);
+}
+
+/* Somebody's transaction has one of the runs locked, for longer than the store waits. */
+static bool was_locked_out(const hf_error *err)
+{
+    return err->code == HF_STORE && strcmp(err->sqlstate, "55P03") == 0;
 }
 
 /* The store refused one operation's data: it ends alone. */
@@ -558,13 +563,19 @@ hf_code hf__flush(struct hf__flusher *flusher, struct hf__op **ops, size_t count
         if (code == HF_OK || *unknown || !lost_a_race(err))
             break;
     }
-    if (code == HF_OK || *unknown || !hf__error_is_data(err))
+    if (code == HF_OK || *unknown || !(hf__error_is_data(err) || was_locked_out(err)))
         return code;
+    if (count == 1 && was_locked_out(err)) {
+        ops[0]->again = true;
+        ops[0]->tries++;
+        ops[0]->long_way = true; /* which passes over runs that are locked */
+        return HF_OK;
+    }
     if (count == 1) {
         end_refused(ops[0], err);
         return HF_OK;
     }
-    /* Halve until the one that the store refuses is alone. Arrays are reordered by neither half. */
+    /* Halve until the one that the store refuses, or that is locked, is alone. Arrays are reordered by neither half. */
     code = hf__flush(flusher, ops, count / 2, unknown, err);
     if (code == HF_OK)
         code = hf__flush(flusher, ops + count / 2, count - count / 2, unknown, err);

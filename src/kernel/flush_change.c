@@ -169,6 +169,9 @@ static void resume(struct hf__batch *batch, struct hf__op *op, struct hf__row *r
 
 static void retry(struct hf__batch *batch, struct hf__op *op, struct hf__row *row)
 {
+    struct hf__row *parent = hf__batch_row(batch, row->parent);
+    if (parent)
+        parent->has_children = true; /* for its cancel, if that comes later in this flush */
     move(batch, op, row, HF_PENDING);
     row->attempt = 0;
     row->run_at = batch->now;

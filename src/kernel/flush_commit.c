@@ -133,19 +133,27 @@ void hf__commit_prepare(struct hf__batch *batch, struct hf__op *op)
 
 /* ---- Refusals ---- */
 
-static bool journal_has_it(struct hf__batch *batch, hf_id run)
+/* A holder is known by its version. A run that nobody holds may be committed on by two callers of one name at one version:
+ * there the line itself must tell whose it is. */
+static bool journal_has_it(struct hf__batch *batch, const struct hf__op *op)
 {
+    const hf_transition *t = op->commit.transition;
     const struct hf__table *found = hf__batch_out(batch, HF__STMT_FIND_COMMITTED);
-    for (int i = 0; i < found->nrows; i++)
-        if (hf_id_equal(hf__as_uuid(hf__table_row(found, i)[0]), run))
+    char mark[HF_ID_TEXT];
+    hf_id_format(op->commit.mark, mark);
+    for (int i = 0; i < found->nrows; i++) {
+        const struct hf__cell *c = hf__table_row(found, i);
+        if (hf_id_equal(hf__as_uuid(c[0]), t->run) &&
+            (!t->unleased || (!hf__is_null(c[1]) && strstr(hf__as_text(c[1]), mark))))
             return true;
+    }
     return false;
 }
 
 static void refuse(struct hf__batch *batch, struct hf__op *op, const struct hf__row *row)
 {
     const hf_transition *t = op->commit.transition;
-    if (op->resent && journal_has_it(batch, t->run))
+    if (op->resent && journal_has_it(batch, op))
         hf__op_ok(op);
     else if (row && row->status == HF_CANCELLED)
         hf__op_end(op, HF_RUN_CANCELLED, "the run was cancelled; its holder's commit is refused");
@@ -193,7 +201,8 @@ static int by_workflow_and_key(const void *left, const void *right)
 /* Two children of one turn cannot have one key: the one that has a sibling's, or NULL. */
 static const hf_trigger_spec *find_twin(struct hf__batch *batch, const hf_transition *t)
 {
-    const hf_trigger_spec **keyed = hf__arena_alloc(batch->arena, (t->child_count + 1) * sizeof *keyed);
+    const hf_trigger_spec **keyed =
+        hf__arena_alloc(batch->arena, (t->child_count + 1) * sizeof *keyed);
     size_t count = 0;
     if (!keyed) {
         batch->failed = true;
@@ -540,12 +549,15 @@ void hf__row_finish(struct hf__batch *batch, struct hf__row *row, hf_status stat
 }
 
 /* The detail of a journal line: why it failed, until when it waits. */
-static const char *turn_data(struct hf__batch *batch, const hf_transition *t,
+static const char *turn_data(struct hf__batch *batch, const struct hf__op *op,
                              const struct hf__row *row)
 {
+    const hf_transition *t = op->commit.transition;
     struct hf__buffer json = { 0 };
+    char mark[HF_ID_TEXT];
+    hf_id_format(op->commit.mark, mark);
     if (t->turn == HF_TURN_FAIL || t->turn == HF_TURN_RETRY) {
-        hf__buffer_addf(&json, "{\"attempt\":%d", row->attempt);
+        hf__buffer_addf(&json, ",\"attempt\":%d", row->attempt);
         if (t->turn == HF_TURN_RETRY)
             hf__buffer_addf(&json, ",\"delay_us\":%lld", (long long)t->retry_delay);
         hf__buffer_add_text(&json, ",\"error\":");
@@ -553,15 +565,16 @@ static const char *turn_data(struct hf__batch *batch, const hf_transition *t,
             hf__buffer_add_json_string(&json, t->last_error, strlen(t->last_error));
         else
             hf__buffer_add_text(&json, "null");
-        hf__buffer_add_text(&json, "}");
     } else if (t->turn == HF_TURN_WAIT) {
-        hf__buffer_add_text(&json, "{\"for\":");
+        hf__buffer_add_text(&json, ",\"for\":");
         hf__buffer_add_json_string(&json, row->waiting_kind, strlen(row->waiting_kind));
-        hf__buffer_addf(&json, ",\"children\":%d}", t->wait_children);
-    } else {
-        return NULL;
+        hf__buffer_addf(&json, ",\"children\":%d", t->wait_children);
     }
-    char *data = json.failed ? NULL : hf__arena_strdup(batch->arena, json.data);
+    if (t->unleased)
+        hf__buffer_addf(&json, ",\"commit\":\"%s\"", mark);
+    if (json.length == 0 && !json.failed)
+        return NULL;
+    char *data = json.failed ? NULL : hf__arena_printf(batch->arena, "{%s}", json.data + 1);
     hf__buffer_free(&json);
     if (!data)
         batch->failed = true;
@@ -580,7 +593,7 @@ static void apply_turn(struct hf__batch *batch, struct hf__op *op, struct hf__ro
         pending_row(batch, t, row);
     }
     hf__journal(batch, row, HF__LIFECYCLE, turn_event(t->turn), actor_of(op), NULL,
-                turn_data(batch, t, row));
+                turn_data(batch, op, row));
     op->commit.seq = row->event_seq;
     if (row->pause_requested && !hf_status_finished(row->status)) {
         pause_row(batch, row);
@@ -618,6 +631,8 @@ void hf__commit_decide(struct hf__batch *batch, struct hf__op *op)
     }
     if (!children_possible(batch, op))
         return;
+    if (t->unleased && hf_id_is_zero(op->commit.mark))
+        op->commit.mark = hf__batch_id(batch);
     row->version++;
     row->revision++;
     row->dirty = true;

@@ -14,7 +14,7 @@
 
 #define MAX_OPS 2000                /* in one flush */
 #define MAX_BYTES (4 * 1024 * 1024) /* of payloads in one flush */
-#define SHARED_TRIES 3 /* after so many it is flushed alone */
+#define SHARED_TRIES 3              /* after so many it is flushed alone */
 #define GATHER_FOR 100 /* us to wait for callers that were just answered to come back */
 #define LOCKED_PAUSE HF_MILLISECONDS(1) /* before looking again at runs that others have locked */
 #define FIRST_BACKOFF HF_MILLISECONDS(20)
@@ -38,20 +38,35 @@ struct hf__group {
 
 /* ---- The queue ---- */
 
-void hf__group_submit(struct hf__group *group, struct hf__op *op)
+static void push_front(struct hf__group *group, struct hf__op *op)
 {
-    int64_t patience = op->patience ? op->patience : group->options.connect_limit;
+    op->next = group->first;
+    group->first = op;
+    if (!group->last)
+        group->last = op;
+    group->queued++;
+}
+
+static void push_back(struct hf__group *group, struct hf__op *op)
+{
     op->next = NULL;
-    op->decided = op->again = op->long_way = op->resent = false;
-    op->tries = 0;
-    op->give_up_at = patience < 0 ? 0 : hf__monotonic_us() + patience;
-    pthread_mutex_lock(&group->mutex);
     if (group->last)
         group->last->next = op;
     else
         group->first = op;
     group->last = op;
-    if (++group->queued == group->wanted)
+    group->queued++;
+}
+
+void hf__group_submit(struct hf__group *group, struct hf__op *op)
+{
+    int64_t patience = op->patience ? op->patience : group->options.connect_limit;
+    op->decided = op->again = op->long_way = op->resent = false;
+    op->tries = 0;
+    op->give_up_at = patience < 0 ? 0 : hf__monotonic_us() + patience;
+    pthread_mutex_lock(&group->mutex);
+    push_back(group, op);
+    if (group->queued == group->wanted)
         pthread_cond_signal(&group->work);
     pthread_mutex_unlock(&group->mutex);
 }
@@ -92,17 +107,16 @@ static size_t take(struct hf__group *group, struct hf__op **ops)
     return count;
 }
 
-/* Back to the front, in their order. */
+/* What was not decided is next again, in its order. Only one that waits for somebody's lock, flushed alone, lets all
+ * others pass first. */
 static void put_back(struct hf__group *group, struct hf__op **ops, size_t count)
 {
     pthread_mutex_lock(&group->mutex);
-    for (size_t i = count; i > 0; i--) {
-        ops[i - 1]->next = group->first;
-        group->first = ops[i - 1];
-        if (!group->last)
-            group->last = ops[i - 1];
-        group->queued++;
-    }
+    for (size_t i = count; i > 0; i--)
+        if (ops[i - 1]->tries > SHARED_TRIES)
+            push_back(group, ops[i - 1]);
+        else
+            push_front(group, ops[i - 1]);
     pthread_mutex_unlock(&group->mutex);
 }
 
@@ -253,6 +267,20 @@ static void give_up_queued(struct hf__group *group, const hf_error *err)
 
 /* ---- The thread ---- */
 
+/* A caller does not wait for ever for somebody else's transaction to end. */
+static void end_locked_out(struct hf__op **ops, size_t count)
+{
+    static const hf_error locked = {
+        .code = HF_LOCKED,
+        .message = "another transaction keeps the run locked: end it, then try again",
+    };
+    int64_t now = hf__monotonic_us();
+    for (size_t i = 0; i < count; i++)
+        if (!ops[i]->decided && ops[i]->tries > SHARED_TRIES && ops[i]->give_up_at &&
+            now >= ops[i]->give_up_at)
+            answer(ops[i], HF_LOCKED, &locked);
+}
+
 static void clear_again(struct hf__op **ops, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -271,6 +299,7 @@ static void flush_all(struct hf__group *group, struct hf__op **ops, size_t count
             code = hf__flush(&group->flusher, ops, count, &unknown, &err);
         set_trouble(group, code, &err);
         if (code == HF_OK) {
+            end_locked_out(ops, count);
             size_t left = hand_out(ops, count);
             clear_again(ops, left);
             put_back(group, ops, left);

@@ -48,8 +48,11 @@ struct hf__op {
             const hf_id *child_ids; /* child_count ids made by the client */
             const hf_id *start_ids; /* start_count ids */
             bool parentless;        /* known to have no parent: may go the short way */
-            bool written;           /* the flush's own: applied by this flush, not by an earlier one */
-            int64_t seq;            /* the flush's own: of its journal line; 0: it has never written one the long way */
+            hf_id
+                mark; /* the flush's own: in the journal line of an unleased commit, to know it by */
+            bool written; /* the flush's own: applied by this flush, not by an earlier one */
+            int64_t
+                seq; /* the flush's own: of its journal line; 0: it has never written one the long way */
         } commit;
         struct {
             const hf_step_record *record;

@@ -57,6 +57,23 @@ static hf_code run_parts(PGconn *pg, const char *sql, hf_error *err)
     return code;
 }
 
+/* A migration waits for locks as long as it takes; what comes after it does not. */
+static hf_code run_patiently(struct hf__conn *conn, const char *sql, bool parts, hf_error *err)
+{
+    const char *session_wide[] = { "false" };
+    if (!parts) {
+        hf_code code = run_plain(conn->pg, "SET LOCAL lock_timeout = 0", err);
+        return code == HF_OK ? run_plain(conn->pg, sql, err) : code;
+    }
+    hf_code code = run_plain(conn->pg, "SET lock_timeout = 0", err);
+    if (code == HF_OK)
+        code = run_parts(conn->pg, sql, err);
+    const char *settings = conn->db->statements[HF__STMT_APPLY_SETTINGS].sql;
+    PGresult *restored = PQexecParams(conn->pg, settings, 1, NULL, session_wide, NULL, NULL, 0);
+    hf_code after = check_plain(conn->pg, restored, "a setting", code == HF_OK ? err : NULL);
+    return code == HF_OK ? after : code;
+}
+
 static bool wants_no_transaction(const char *sql)
 {
     const char *line = strstr(sql, NO_TRANSACTION);
@@ -74,7 +91,7 @@ hf_code hf__postgres_script(struct hf__conn *conn, const char *sql, hf_error *er
     if (!PQexitPipelineMode(conn->pg))
         return hf__postgres_fail(err, NULL, conn->pg, "the end of pipeline mode");
 
-    code = parts ? run_parts(conn->pg, sql, err) : run_plain(conn->pg, sql, err);
+    code = run_patiently(conn, sql, parts, err);
     if (PQstatus(conn->pg) != CONNECTION_OK || !PQenterPipelineMode(conn->pg))
         hf__postgres_abandon(conn);
     return code;

@@ -12,6 +12,7 @@
 #define BUSY_AFTER HF_SECONDS(1)  /* a trickle of work is not worth a write */
 #define AHEAD_WINDOW                                                                               \
     HF_MILLISECONDS(500) /* work to have in the queue: hides the claims, hoards nothing */
+#define HELD_BYTES (8.0 * 1024 * 1024) /* of payloads; each is there two or three times */
 #define FIRST_PAUSE HF_MILLISECONDS(5)
 #define SHORT_PAUSE HF_MILLISECONDS(100)
 #define SHORT_PAUSES                                                                               \
@@ -43,11 +44,23 @@ static int ahead(const hf_worker *worker)
     return fits > worker->threads ? (int)fits : worker->threads;
 }
 
+/* How many more runs memory has room for. No thread goes without one for that. */
+static int affordable(const hf_worker *worker)
+{
+    double most = HELD_BYTES / (worker->payload + 1);
+    if (most > INT_MAX)
+        most = INT_MAX;
+    int runs = most > worker->threads ? (int)most : worker->threads;
+    return runs - worker->held_count;
+}
+
 static int room(const hf_worker *worker)
 {
     int committing = worker->held_count - worker->queued - worker->running;
     int most = ahead(worker);
     int free_places = most - worker->queued - worker->running;
+    if (free_places > affordable(worker))
+        free_places = affordable(worker);
     if (worker->alone || committing >= HF__COMMITTING_MOST || free_places <= 0)
         return 0;
     if (worker->queued * 2 > most - worker->threads)

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define PAYLOAD_DECAY 0.99 /* per run */
+
 static void dispose(struct hf__errand *errand)
 {
     hf__haul_free((struct hf__haul *)errand);
@@ -75,6 +77,15 @@ static void hold(hf_worker *worker, hf_ctx *turn)
 }
 
 /* worker->lock is held. */
+static void note_payload(hf_worker *worker, const hf_run *run)
+{
+    size_t bytes = (run->input ? strlen(run->input) : 0) + (run->state ? strlen(run->state) : 0);
+    worker->payload *= PAYLOAD_DECAY;
+    if ((double)bytes > worker->payload)
+        worker->payload = (double)bytes;
+}
+
+/* worker->lock is held. */
 static void enqueue(hf_worker *worker, hf_ctx *turn)
 {
     if (worker->last)
@@ -111,6 +122,7 @@ void hf__haul_admit(struct hf__haul *haul)
     bool stopping = worker->stopping;
     for (size_t i = 0; i < count; i++) {
         hold(worker, &turns[i]);
+        note_payload(worker, &turns[i].claimed->run);
         if (stopping)
             turns[i].state = HF__TURN_COMMITTING;
         else

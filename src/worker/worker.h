@@ -198,6 +198,7 @@ struct hf_worker {
     int abandoned;          /* hands that sit in a handler given back */
     int alone;              /* held runs that must have no company */
     double average;         /* us of a handler; negative: not measured yet */
+    double payload;         /* bytes of the largest run of late; falls slowly */
     int64_t shortest_lease; /* us, since the worker last held nothing; 0: holds nothing */
     bool beat_now;
 

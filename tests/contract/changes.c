@@ -177,6 +177,30 @@ static void a_pause_that_was_asked_for_can_be_taken_back(void **state)
     expect_status(held->run.id, HF_WAITING);
 }
 
+static void a_pause_that_was_asked_for_outlives_the_holder(void **state)
+{
+    const hf_claimed *held = claim_new();
+    (void)state;
+    change(held->run.id, HF_PAUSE);
+    advance(LEASE);
+    held = claim();
+    assert_true(get(held->run.id)->pause_requested);
+    wait_for_signal(held);
+    expect_status(held->run.id, HF_PAUSED);
+}
+
+static void a_cancel_forgets_the_pause_that_was_asked_for(void **state)
+{
+    const hf_claimed *held = claim_new();
+    (void)state;
+    change(held->run.id, HF_PAUSE);
+    change(held->run.id, HF_CANCEL);
+    assert_false(get(held->run.id)->pause_requested);
+    change(held->run.id, HF_RETRY_RUN);
+    wait_for_signal(claim());
+    expect_status(held->run.id, HF_WAITING);
+}
+
 static void mail_unseen_by_a_holder_wakes_the_run_that_was_paused_under_it(void **state)
 {
     const hf_claimed *held = claim_new();
@@ -298,6 +322,8 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(a_held_run_that_is_retried_while_a_pause_was_asked_for_is_paused),
     CONTRACT_TEST(a_held_run_that_ends_is_not_paused),
     CONTRACT_TEST(a_pause_that_was_asked_for_can_be_taken_back),
+    CONTRACT_TEST(a_pause_that_was_asked_for_outlives_the_holder),
+    CONTRACT_TEST(a_cancel_forgets_the_pause_that_was_asked_for),
     CONTRACT_TEST(mail_unseen_by_a_holder_wakes_the_run_that_was_paused_under_it),
     CONTRACT_TEST(only_a_paused_run_can_be_resumed),
     CONTRACT_TEST(a_finished_or_paused_run_cannot_be_paused),

@@ -117,10 +117,22 @@ static void a_childs_end_comes_back_as_mail_with_its_result(void **state)
     assert_string_equal(held->mail[0].type, "child");
     assert_string_equal(held->mail[0].name, "part \"1\"");
     assert_string_equal(held->mail[0].sender, text);
-    assert_string_equal(held->mail[0].payload,
-                        text_of("{\"run\":\"%s\",\"workflow\":\"child\",\"status\":\"succeeded\","
-                                "\"key\":\"part \\\"1\\\"\",\"result\":{\"sum\":42},\"error\":null}",
-                                text));
+    assert_string_equal(
+        held->mail[0].payload,
+        text_of("{\"run\":\"%s\",\"workflow\":\"child\",\"status\":\"succeeded\","
+                "\"key\":\"part \\\"1\\\"\",\"result\":{\"sum\":42},\"error\":null}",
+                text));
+}
+
+/* Whoever takes the short way to end a run by mistake is led round by the long one. */
+static void a_childs_end_by_the_short_way_reaches_its_parent_too(void **state)
+{
+    const hf_claimed *parent = hold_parent();
+    (void)state;
+    start(parent, 1, 1, false);
+    hf_transition t = turn_of(&claim_children(1)->items[0], HF_TURN_SUCCEED);
+    assert_ok(try_commit_short(&t));
+    assert_int_equal(claim_parent()->mail_count, 1);
 }
 
 static void a_parent_that_waits_for_all_wakes_with_the_last(void **state)
@@ -279,6 +291,19 @@ static void a_child_that_ends_while_its_parent_is_paused_wakes_it_after_the_paus
     assert_int_equal(claim_parent()->mail_count, 1);
 }
 
+static void a_child_that_ends_while_its_parent_is_deleted_wakes_it_when_that_is_restored(
+    void **state)
+{
+    const hf_claimed *parent = hold_parent();
+    (void)state;
+    start(parent, 1, 1, false);
+    change(parent->run.id, HF_DELETE);
+    succeed(&claim_children(1)->items[0]);
+    assert_null(claim_parent());
+    change(parent->run.id, HF_RESTORE);
+    assert_int_equal(claim_parent()->mail_count, 1);
+}
+
 /* Ten thousand ends are not ten thousand turns. */
 static void a_thousand_children_wake_their_parent_once(void **state)
 {
@@ -427,21 +452,62 @@ static void cancelling_a_parent_whose_children_have_ended_starts_nothing(void **
     assert_int_equal(claim_as(WORKER, 10)->count, 0);
 }
 
-static void the_end_of_a_child_whose_parent_has_ended_goes_nowhere(void **state)
+static void the_end_of_a_child_whose_parent_has_succeeded_goes_nowhere(void **state)
 {
     const hf_claimed *parent = hold_parent();
+    hf_trigger_spec spec = spec_of(CHILD);
+    hf_transition t = turn_of(parent, HF_TURN_SUCCEED);
     (void)state;
-    start(parent, 1, 1, false);
-    change(parent->run.id, HF_CANCEL);
+    t.children = &spec;
+    t.child_count = 1;
+    commit(&t);
     succeed(&claim_children(1)->items[0]);
     assert_int_equal(
         sql_number("SELECT count(*) FROM signal WHERE run_id = %s", sql_id(parent->run.id)), 0);
+}
+
+static void a_child_that_ends_after_its_parent_failed_is_there_when_that_is_retried(void **state)
+{
+    const hf_claimed *parent = hold_parent();
+    hf_trigger_spec spec = spec_of(CHILD);
+    hf_transition t = turn_of(parent, HF_TURN_FAIL);
+    (void)state;
+    t.children = &spec;
+    t.child_count = 1;
+    commit(&t);
+    succeed(&claim_children(1)->items[0]);
+    expect_status(parent->run.id, HF_FAILED);
+    change(parent->run.id, HF_RETRY_RUN);
+    parent = claim_parent();
+    assert_int_equal(parent->mail_count, 1);
+    t = turn_of(parent, HF_TURN_WAIT);
+    t.wait_children = 1;
+    commit(&t);
+    assert_non_null(claim_parent());
+}
+
+/* Its parent was told once how it ended. */
+static void a_child_that_is_retried_after_its_end_does_not_count_twice(void **state)
+{
+    const hf_claimed *parent = hold_parent();
+    hf_id *ids = start(parent, 2, 2, false);
+    (void)state;
+    const hf_claims *children = claim_children(2);
+    fail_for_good(&children->items[0]);
+    change(children->items[0].run.id, HF_RETRY_RUN);
+    succeed(&claim_children(1)->items[0]);
+    assert_int_equal(get(parent->run.id)->wait_count, 1);
+    assert_null(claim_parent());
+    succeed(&children->items[1]);
+    assert_int_equal(claim_parent()->mail_count, 2);
+    expect_status(ids[0], HF_SUCCEEDED);
 }
 
 static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(a_child_knows_its_parent_and_its_root),
     CONTRACT_TEST(a_child_has_what_its_trigger_says),
     CONTRACT_TEST(a_childs_end_comes_back_as_mail_with_its_result),
+    CONTRACT_TEST(a_childs_end_by_the_short_way_reaches_its_parent_too),
     CONTRACT_TEST(a_parent_that_waits_for_all_wakes_with_the_last),
     CONTRACT_TEST(a_parent_that_waits_for_any_wakes_with_the_first),
     CONTRACT_TEST(a_failed_child_wakes_its_parent_if_that_was_asked_for),
@@ -453,6 +519,7 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(consuming_one_end_twice_does_not_make_the_parent_wait_for_ever),
     CONTRACT_TEST(a_signal_wakes_a_parent_that_waits_for_children),
     CONTRACT_TEST(a_child_that_ends_while_its_parent_is_paused_wakes_it_after_the_pause),
+    CONTRACT_TEST(a_child_that_ends_while_its_parent_is_deleted_wakes_it_when_that_is_restored),
     CONTRACT_TEST(a_thousand_children_wake_their_parent_once),
     CONTRACT_TEST(an_unknown_child_workflow_fails_the_commit_and_changes_nothing),
     CONTRACT_TEST(a_child_whose_key_is_taken_fails_the_commit_and_changes_nothing),
@@ -461,6 +528,8 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(runs_started_without_a_tie_send_no_mail),
     CONTRACT_TEST(cancelling_a_parent_starts_a_run_that_cancels_its_children),
     CONTRACT_TEST(cancelling_a_parent_whose_children_have_ended_starts_nothing),
-    CONTRACT_TEST(the_end_of_a_child_whose_parent_has_ended_goes_nowhere),
+    CONTRACT_TEST(the_end_of_a_child_whose_parent_has_succeeded_goes_nowhere),
+    CONTRACT_TEST(a_child_that_ends_after_its_parent_failed_is_there_when_that_is_retried),
+    CONTRACT_TEST(a_child_that_is_retried_after_its_end_does_not_count_twice),
 };
 CONTRACT("children", tests)

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <pthread.h>
 
+#include "client/client.h"
 #include "contract/fixture.h"
 
 static hf_id trigger_with(int priority, int64_t delay)
@@ -144,8 +145,8 @@ static void the_limit_counts_over_all_lanes_and_priorities(void **state)
 static void a_claim_serves_the_patterns_it_names(void **state)
 {
     static const char *const patterns[] = { "billing.*", "mail.send" };
-    static const char *const workflows[] = { "billing.charge", "billing.refund.v2", "mail.send",
-                                             "mail.send.later", "billingx", "mail" };
+    static const char *const workflows[] = { "billing.charge",  "billing.refund.v2", "mail.send",
+                                             "mail.send.later", "billingx",          "mail" };
     hf_claim_spec spec = HF_CLAIM_INIT;
     (void)state;
     for (size_t i = 0; i < 6; i++) {
@@ -241,6 +242,29 @@ static void a_claims_own_lease_is_used_in_place_of_the_workflows(void **state)
     assert_int_equal(get(id)->lease_until, now() + HF_SECONDS(3));
 }
 
+/* A worker's memory of lanes may be older than the pause: the claim itself looks. */
+static void a_claim_from_an_old_list_of_lanes_respects_pauses_and_disabled_tenants(void **state)
+{
+    struct hf__arena arena;
+    (void)state;
+    trigger(WORK);
+    const char *heads = text_of(
+        "[[%lld,0,0]]", (long long)sql_number("SELECT lane FROM workflow WHERE tenant_id = %d",
+                                              fx.client->tenant_id));
+    hf__arena_init(&arena, 4096);
+    for (int i = 0; i < 3; i++) {
+        struct hf__op op = { .kind = HF__OP_CLAIM,
+                             .claim = {
+                                 .heads = heads, .most = 10, .worker = WORKER, .arena = &arena } };
+        set_paused(i == 0);
+        assert_ok(hf_tenant_disable(fx.root, fx.tenant, i == 1, &fx.error));
+        hf__engine_apply(fx.client->engine, &op, 1);
+        assert_int_equal(op.code, HF_OK);
+        assert_int_equal(op.claim.claims->count, i == 2);
+    }
+    hf__arena_free(&arena);
+}
+
 /* ---- Together ---- */
 
 enum { WORKERS = 8, RUNS = 200 };
@@ -310,6 +334,7 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(a_paused_run_is_not_claimed),
     CONTRACT_TEST(the_runs_of_other_tenants_are_not_claimed),
     CONTRACT_TEST(a_claims_own_lease_is_used_in_place_of_the_workflows),
+    CONTRACT_TEST(a_claim_from_an_old_list_of_lanes_respects_pauses_and_disabled_tenants),
     CONTRACT_TEST(eight_workers_at_once_never_claim_one_run_twice),
 };
 CONTRACT("claims", tests)

@@ -126,19 +126,35 @@ static void events_outbox_tasks_and_timers_come_with_the_commit(void **state)
     assert_string_equal(lines->items[3].step, "charge");
     const char *id = sql_id(held->run.id);
     assert_int_equal(sql_number("SELECT count(*) FROM outbox WHERE run_id = %s", id), 2);
-    assert_string_equal(
-        sql_text("SELECT type FROM outbox WHERE run_id = %s ORDER BY position", id), "order.paid");
-    assert_int_equal(
-        sql_number("SELECT seq FROM outbox WHERE run_id = %s ORDER BY position", id), 6);
+    assert_string_equal(sql_text("SELECT type FROM outbox WHERE run_id = %s ORDER BY position", id),
+                        "order.paid");
+    assert_int_equal(sql_number("SELECT seq FROM outbox WHERE run_id = %s ORDER BY position", id),
+                     6);
     assert_string_equal(sql_text("SELECT assignee FROM task WHERE id = %s", sql_id(task_id)),
                         "carl");
+}
+
+static void a_turn_cannot_write_lines_of_the_lifecycle(void **state)
+{
+    static const char *const kinds[] = { "lifecycle", "", "unknown", NULL };
+    const hf_claimed *held = claim_new();
+    hf_new_event event = { .name = "succeeded" };
+    hf_transition t = turn_of(held, HF_TURN_WAIT);
+    (void)state;
+    t.events = &event;
+    t.event_count = 1;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        event.kind = kinds[i];
+        assert_code(try_commit(&t), HF_INVALID);
+    }
+    expect_journal(held->run.id, "created started");
 }
 
 static void a_recorded_step_comes_back_with_the_next_claim(void **state)
 {
     const hf_claimed *held = claim_new();
-    hf_step_record step = { held->run.id, held->run.version, WORKER, "charge", "succeeded",
-                            "{\"receipt\":9}" };
+    hf_step_record step = { held->run.id, held->run.version, WORKER,
+                            "charge",     "succeeded",       "{\"receipt\":9}" };
     (void)state;
     assert_int_equal(held->step_count, 0);
     assert_ok(hf_step_save(fx.client, &step, &fx.error));
@@ -179,8 +195,9 @@ static void both_ways_to_end_a_run_leave_the_same_row_and_journal(void **state)
         "coalesce(result, '-') || coalesce(error, '-') || coalesce(error_code, '-') || "
         "coalesce(last_error, '-') || coalesce(last_worker, '-') || coalesce(leased_by, '-') || "
         "coalesce(run_at, 0) || coalesce(finished_at, 0) FROM run WHERE id = %s";
-    static const char line[] = "SELECT name || version || actor || coalesce(data, '-') FROM event "
-                               "WHERE run_id = %s ORDER BY seq DESC LIMIT 1";
+    static const char line[] =
+        "SELECT name || version || actor || replace(coalesce(data, '-'), ' ', '') FROM event "
+        "WHERE run_id = %s ORDER BY seq DESC LIMIT 1";
     (void)state;
     for (hf_turn turn = HF_TURN_SUCCEED; turn <= HF_TURN_FAIL; turn++) {
         const hf_claimed *held[2] = { claim_new(), claim_new() };
@@ -307,6 +324,7 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(a_success_after_a_failed_attempt_forgets_the_error),
     CONTRACT_TEST(a_turn_that_names_no_state_leaves_it_as_it_is),
     CONTRACT_TEST(events_outbox_tasks_and_timers_come_with_the_commit),
+    CONTRACT_TEST(a_turn_cannot_write_lines_of_the_lifecycle),
     CONTRACT_TEST(a_recorded_step_comes_back_with_the_next_claim),
     CONTRACT_TEST(a_step_raises_neither_version_nor_revision),
     CONTRACT_TEST(both_ways_to_end_a_run_leave_the_same_row_and_journal),

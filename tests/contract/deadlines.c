@@ -78,6 +78,20 @@ static void a_run_that_waits_for_a_timer_is_claimed_at_its_deadline(void **state
     expect_overdue_at_the_deadline(id);
 }
 
+static void a_run_that_was_born_waiting_is_claimed_at_its_deadline(void **state)
+{
+    hf_new_timer timer = { .key = "late", .delay = HF_HOURS(5) };
+    hf_transition first = {
+        .version = HF_TRANSITION_VERSION, .turn = HF_TURN_WAIT, .timers = &timer, .timer_count = 1
+    };
+    hf_trigger_spec spec = spec_of(WORK);
+    hf_triggered out;
+    (void)state;
+    spec.timeout = DEADLINE;
+    assert_ok(hf_trigger_with(fx.client, &out, &spec, &first, &fx.error));
+    expect_overdue_at_the_deadline(out.id);
+}
+
 static void a_lease_ends_with_the_deadline(void **state)
 {
     hf_trigger_spec spec = spec_of(WORK);
@@ -145,6 +159,7 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(a_run_in_backoff_is_claimed_at_its_deadline),
     CONTRACT_TEST(a_pending_run_past_its_deadline_is_marked_as_overdue),
     CONTRACT_TEST(a_run_that_waits_for_a_timer_is_claimed_at_its_deadline),
+    CONTRACT_TEST(a_run_that_was_born_waiting_is_claimed_at_its_deadline),
     CONTRACT_TEST(a_lease_ends_with_the_deadline),
     CONTRACT_TEST(a_heartbeat_never_prolongs_past_the_deadline),
     CONTRACT_TEST(an_overdue_run_is_leased_for_long_enough_to_be_failed),

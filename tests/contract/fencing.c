@@ -90,8 +90,8 @@ static hf_code do_step(const hf_claimed *held)
 }
 
 static hf_code (*const tries[])(const hf_claimed *held) = {
-    do_succeed,       do_fail,          do_retry,     do_wait, do_give_back, do_blame,
-    do_short_success, do_short_failure, do_heartbeat, do_step,
+    do_succeed, do_fail,          do_retry,         do_wait,      do_give_back,
+    do_blame,   do_short_success, do_short_failure, do_heartbeat, do_step,
 };
 enum { TRIES = sizeof tries / sizeof *tries };
 
@@ -108,8 +108,9 @@ static void expect_refused(const hf_claimed *held, hf_code code)
 /* A held run with a signal and a timer in its mailbox. */
 static const hf_claimed *hold_one(void)
 {
-    static const hf_signal_spec signal = { HF_SIGNAL_VERSION, "sig-1", NULL, "s", NULL, NULL, 0,
-                                           0 };
+    static const hf_signal_spec signal = {
+        HF_SIGNAL_VERSION, "sig-1", NULL, "s", NULL, NULL, 0, 0
+    };
     const hf_claimed *held = claim_new();
     hf_new_timer timer = { .key = "old", .delay = HF_DAYS(300) };
     hf_transition t = turn_of(held, HF_TURN_WAIT);

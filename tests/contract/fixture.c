@@ -31,6 +31,7 @@ static struct hf__conn *_Atomic broken; /* the connection that an answer was los
 static atomic_int answers_to_lose;
 static atomic_int commits_to_lose;
 static atomic_int lost_count;
+static void (*_Atomic lost_callback)(void);
 
 void lose_answers(int count)
 {
@@ -40,6 +41,11 @@ void lose_answers(int count)
 void lose_commits(int count)
 {
     atomic_store(&commits_to_lose, count);
+}
+
+void when_lost(void (*callback)(void))
+{
+    atomic_store(&lost_callback, callback);
 }
 
 int answers_lost(void)
@@ -60,6 +66,9 @@ static hf_code lose(struct hf__conn *conn, bool *unknown, hf_error *err)
 {
     atomic_store(&broken, conn);
     atomic_fetch_add(&lost_count, 1);
+    void (*callback)(void) = atomic_exchange(&lost_callback, NULL);
+    if (callback)
+        callback();
     *unknown = true;
     return hf__fail(err, HF_UNAVAILABLE, "the answer was lost on purpose");
 }
@@ -281,13 +290,26 @@ int fixture_run(int argc, char **argv, const char *name, const struct CMUnitTest
     return failed ? 1 : 0;
 }
 
+hf_client *open_beside(void)
+{
+    struct hf__engine_options inner = { .clock = &test_clock };
+    hf_options options = HF_OPTIONS_INIT;
+    hf_client *client = NULL;
+    options.tenant = fx.tenant;
+    options.actor = "tester";
+    if (fx.backend == BACKEND_MEMORY)
+        return NULL;
+    assert_ok(hf__open(&client, fx.url, &options, &inner, &fx.error));
+    return client;
+}
+
 /* ---- One test ---- */
 
 static struct kept {
     void *memory;
     void (*free_it)(void *);
     struct kept *next;
-} *kept;
+} * kept;
 
 void *keep(void *memory, void (*free_it)(void *))
 {
@@ -362,6 +384,7 @@ int fixture_tear_down(void **state)
     snprintf(tenants, sizeof tenants, "'%s', '%s'", fx.tenant, fx.other_tenant);
     lose_answers(0);
     lose_commits(0);
+    when_lost(NULL);
     hf_close(fx.client);
     hf_close(fx.other);
     fx.client = fx.other = NULL;
@@ -378,6 +401,6 @@ void fixture_assert_code(hf_code code, hf_code expected, const char *call, const
     if (code == expected)
         return;
     print_error("%s is %s (%s), not %s\n", call, hf_code_name(code),
-                   code == HF_OK ? "" : fx.error.message, hf_code_name(expected));
+                code == HF_OK ? "" : fx.error.message, hf_code_name(expected));
     _fail(file, line);
 }

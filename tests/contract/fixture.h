@@ -55,7 +55,8 @@ int fixture_tear_down(void **state);
     }
 
 /* A code, with the error's message when it is another one. */
-#define assert_code(call, expected) fixture_assert_code((call), (expected), #call, __FILE__, __LINE__)
+#define assert_code(call, expected)                                                                \
+    fixture_assert_code((call), (expected), #call, __FILE__, __LINE__)
 #define assert_ok(call) assert_code(call, HF_OK)
 void fixture_assert_code(hf_code code, hf_code expected, const char *call, const char *file,
                          int line);
@@ -139,6 +140,10 @@ const char *text_of(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void lose_answers(int count);
 /* The next `count` commits of flushes do not happen, and nobody can know. */
 void lose_commits(int count);
+/* Called once, when the next one is lost, before anybody can send it again. */
+void when_lost(void (*callback)(void));
+/* Another engine on the same store, as another process would have; NULL where there can be none (in memory). */
+hf_client *open_beside(void);
 /* Commits that were lost so far. */
 int answers_lost(void);
 

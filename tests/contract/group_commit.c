@@ -5,7 +5,6 @@
 
 #include "client/client.h"
 #include "contract/fixture.h"
-#include "util/clock.h"
 
 static struct hf__op op_of(enum hf__op_kind kind)
 {
@@ -42,7 +41,9 @@ static void one_bad_operation_among_a_hundred_fails_alone(void **state)
     (void)state;
     for (int i = 0; i < MANY; i++) {
         snprintf(names[i], sizeof names[i], "s%d", i);
-        signals[i] = (hf_signal_spec){ .version = HF_SIGNAL_VERSION, .id = names[i], .type = "external", .name = names[i] };
+        signals[i] = (hf_signal_spec){
+            .version = HF_SIGNAL_VERSION, .id = names[i], .type = "external", .name = names[i]
+        };
         ops[i] = op_of(i == BAD ? HF__OP_CHANGE : i % 2 ? HF__OP_SIGNAL : HF__OP_TRIGGER);
         if (i == BAD) {
             ops[i].change.run = bad;
@@ -117,7 +118,9 @@ static void a_commit_sees_the_signals_of_its_own_batch(void **state)
 {
     const hf_claimed *held = claim_new();
     hf_transition wait = turn_of(held, HF_TURN_WAIT);
-    hf_signal_spec signal = { .version = HF_SIGNAL_VERSION, .id = "s", .type = "external", .name = "s" };
+    hf_signal_spec signal = {
+        .version = HF_SIGNAL_VERSION, .id = "s", .type = "external", .name = "s"
+    };
     (void)state;
     for (int order = 0; order < 2; order++) {
         struct hf__op ops[2] = { op_of(HF__OP_COMMIT), op_of(HF__OP_COMMIT) };
@@ -146,8 +149,8 @@ static void many_steps_of_one_run_in_one_batch_keep_their_order(void **state)
     (void)state;
     for (int i = 0; i < STEPS; i++) {
         snprintf(names[i], sizeof names[i], "step%d", i);
-        steps[i] = (hf_step_record){ held->run.id, held->run.version, WORKER, names[i],
-                                     "succeeded",  "1" };
+        steps[i] =
+            (hf_step_record){ held->run.id, held->run.version, WORKER, names[i], "succeeded", "1" };
         ops[i] = op_of(HF__OP_STEP);
         ops[i].step.record = &steps[i];
     }
@@ -165,7 +168,9 @@ static void a_step_and_a_signal_to_one_run_in_one_batch_share_its_journal(void *
 {
     const hf_claimed *held = claim_new();
     hf_step_record step = { held->run.id, held->run.version, WORKER, "s", "succeeded", "1" };
-    hf_signal_spec signal = { .version = HF_SIGNAL_VERSION, .id = "sig", .type = "external", .name = "sig" };
+    hf_signal_spec signal = {
+        .version = HF_SIGNAL_VERSION, .id = "sig", .type = "external", .name = "sig"
+    };
     struct hf__op ops[3] = { op_of(HF__OP_SIGNAL), op_of(HF__OP_STEP), op_of(HF__OP_SIGNAL) };
     hf_signal_spec second = signal;
     (void)state;
@@ -184,7 +189,9 @@ static void a_short_end_and_a_signal_in_one_batch_do_not_mix_up_the_journal(void
 {
     const hf_claimed *held = claim_new();
     hf_transition end = turn_of(held, HF_TURN_SUCCEED);
-    hf_signal_spec signal = { .version = HF_SIGNAL_VERSION, .id = "sig", .type = "external", .name = "sig" };
+    hf_signal_spec signal = {
+        .version = HF_SIGNAL_VERSION, .id = "sig", .type = "external", .name = "sig"
+    };
     struct hf__op ops[2] = { op_of(HF__OP_COMMIT), op_of(HF__OP_SIGNAL) };
     (void)state;
     ops[0].commit.transition = &end;
@@ -220,57 +227,123 @@ static void two_children_that_end_in_one_batch_lower_the_count_by_two(void **sta
 
 /* ---- Locks of others (PostgreSQL) ---- */
 
-struct sender {
-    hf_id run;
-    atomic_bool done;
-    hf_code code;
-};
-
-static void *send_to_locked(void *arg)
-{
-    struct sender *sender = arg;
-    hf_signal_spec spec = HF_SIGNAL_INIT;
-    hf_error err;
-    spec.name = "s";
-    sender->code = hf_signal(fx.client, sender->run, &spec, NULL, &err);
-    atomic_store(&sender->done, true);
-    return NULL;
-}
-
 static void sleep_for(int64_t us)
 {
     struct timespec time = { .tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000 };
     nanosleep(&time, NULL);
 }
 
-/* The others are all that share a flusher with it, so they take both. */
-static void a_run_locked_by_somebody_else_delays_only_its_own_operations(void **state)
+static void note_done(struct hf__op *op, void *arg)
 {
-    enum { OTHERS = 40 };
-    struct sender locked = { .code = HF_INTERNAL };
+    (void)op;
+    atomic_store((atomic_bool *)arg, true);
+}
+
+/* Locks the run as a caller's own transaction would, submits the operation, and sends signals to others meanwhile: to so
+ * many that they share all flushers with it. */
+static void expect_others_go_on(hf_id run, struct hf__op *op)
+{
+    enum { OTHERS = 8 };
+    atomic_bool done = false;
     hf_id others[OTHERS];
-    pthread_t thread;
+    for (int i = 0; i < OTHERS; i++)
+        others[i] = run_that_is(HF_WAITING, 0);
+    op->done = note_done;
+    op->done_arg = &done;
+    sql("BEGIN");
+    sql("SELECT 1 FROM run WHERE id = %s FOR UPDATE", sql_id(run));
+    hf__engine_submit(fx.client->engine, op);
+    sleep_for(HF_MILLISECONDS(30));
+    for (int i = 0; i < OTHERS; i++)
+        send_signal(others[i], "s");
+    assert_false(atomic_load(&done));
+    sql("COMMIT");
+    while (!atomic_load(&done))
+        sleep_for(HF_MILLISECONDS(1));
+    assert_int_equal(op->code, HF_OK);
+    const hf_claims *claims = claim_as("bert", 100);
+    for (size_t i = 0; i < claims->count; i++)
+        change(claims->items[i].run.id, HF_CANCEL);
+    assert_true(claims->count >= OTHERS);
+}
+
+static void a_signal_to_a_run_locked_by_somebody_else_stops_nobody(void **state)
+{
+    hf_signal_spec signal = {
+        .version = HF_SIGNAL_VERSION, .id = "s", .type = "external", .name = "s"
+    };
+    struct hf__op op = op_of(HF__OP_SIGNAL);
     (void)state;
     if (fx.backend != BACKEND_POSTGRES)
         skip();
-    locked.run = run_that_is(HF_WAITING, 0);
-    for (int i = 0; i < OTHERS; i++)
-        others[i] = run_that_is(HF_WAITING, 0);
-    sql("BEGIN");
-    sql("SELECT 1 FROM run WHERE id = %s FOR UPDATE", sql_id(locked.run));
-    assert_int_equal(pthread_create(&thread, NULL, send_to_locked, &locked), 0);
-    sleep_for(HF_MILLISECONDS(50));
-    int64_t start = hf__monotonic_us();
-    for (int i = 0; i < OTHERS; i++)
-        send_signal(others[i], "s");
-    int64_t took = hf__monotonic_us() - start;
-    assert_false(atomic_load(&locked.done));
-    sql("COMMIT");
-    pthread_join(thread, NULL);
-    assert_int_equal(locked.code, HF_OK);
-    if (took > HF_SECONDS(8))
-        fail_msg("the others took %lld ms", (long long)(took / 1000));
-    assert_int_equal(claim_as(WORKER, 100)->count, OTHERS + 1);
+    op.signal.run = run_that_is(HF_WAITING, 0);
+    op.signal.spec = &signal;
+    expect_others_go_on(op.signal.run, &op);
+}
+
+static void a_cancel_of_a_run_locked_by_somebody_else_stops_nobody(void **state)
+{
+    struct hf__op op = op_of(HF__OP_CHANGE);
+    (void)state;
+    if (fx.backend != BACKEND_POSTGRES)
+        skip();
+    op.change.run = run_that_is(HF_WAITING, 0);
+    op.change.action = HF_CANCEL;
+    expect_others_go_on(op.change.run, &op);
+}
+
+static void a_commit_on_a_run_locked_by_somebody_else_stops_nobody(void **state)
+{
+    struct hf__op op = op_of(HF__OP_COMMIT);
+    (void)state;
+    if (fx.backend != BACKEND_POSTGRES)
+        skip();
+    hf_transition t = turn_of(claim_new(), HF_TURN_WAIT);
+    op.commit.transition = &t;
+    expect_others_go_on(t.run, &op);
+}
+
+static void the_end_of_a_child_whose_parent_is_locked_stops_nobody(void **state)
+{
+    hf_trigger_spec child = spec_of("child");
+    struct hf__op op = op_of(HF__OP_COMMIT);
+    (void)state;
+    if (fx.backend != BACKEND_POSTGRES)
+        skip();
+    define("child");
+    const hf_claimed *parent = claim_new();
+    hf_transition t = turn_of(parent, HF_TURN_WAIT);
+    t.children = &child;
+    t.child_count = 1;
+    t.wait_children = 1;
+    commit(&t);
+    t = turn_of(claim(), HF_TURN_SUCCEED);
+    op.commit.transition = &t;
+    expect_others_go_on(parent->run.id, &op);
+}
+
+static void a_step_of_a_run_locked_by_somebody_else_stops_nobody(void **state)
+{
+    struct hf__op op = op_of(HF__OP_STEP);
+    (void)state;
+    if (fx.backend != BACKEND_POSTGRES)
+        skip();
+    const hf_claimed *held = claim_new();
+    hf_step_record step = { held->run.id, held->run.version, WORKER, "s", "succeeded", "1" };
+    op.step.record = &step;
+    expect_others_go_on(held->run.id, &op);
+}
+
+static void a_short_end_of_a_run_locked_by_somebody_else_stops_nobody(void **state)
+{
+    struct hf__op op = op_of(HF__OP_COMMIT);
+    (void)state;
+    if (fx.backend != BACKEND_POSTGRES)
+        skip();
+    hf_transition t = turn_of(claim_new(), HF_TURN_SUCCEED);
+    op.commit.transition = &t;
+    op.commit.parentless = true;
+    expect_others_go_on(t.run, &op);
 }
 
 static const struct CMUnitTest tests[] = {
@@ -282,6 +355,11 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(a_step_and_a_signal_to_one_run_in_one_batch_share_its_journal),
     CONTRACT_TEST(a_short_end_and_a_signal_in_one_batch_do_not_mix_up_the_journal),
     CONTRACT_TEST(two_children_that_end_in_one_batch_lower_the_count_by_two),
-    CONTRACT_TEST(a_run_locked_by_somebody_else_delays_only_its_own_operations),
+    CONTRACT_TEST(a_signal_to_a_run_locked_by_somebody_else_stops_nobody),
+    CONTRACT_TEST(a_cancel_of_a_run_locked_by_somebody_else_stops_nobody),
+    CONTRACT_TEST(a_commit_on_a_run_locked_by_somebody_else_stops_nobody),
+    CONTRACT_TEST(the_end_of_a_child_whose_parent_is_locked_stops_nobody),
+    CONTRACT_TEST(a_step_of_a_run_locked_by_somebody_else_stops_nobody),
+    CONTRACT_TEST(a_short_end_of_a_run_locked_by_somebody_else_stops_nobody),
 };
 CONTRACT("group_commit", tests)

@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include "contract/fixture.h"
+#include "util/clock.h"
 
 static void lines_are_numbered_without_gaps_and_carry_the_version(void **state)
 {
@@ -19,8 +20,12 @@ static void lines_are_numbered_without_gaps_and_carry_the_version(void **state)
         const char *kind;
         int64_t version;
     } expected[] = {
-        { "created", "lifecycle", 1 }, { "started", "lifecycle", 2 },  { "a", "signal", 2 },
-        { "succeeded", "step", 2 },    { "waiting", "lifecycle", 3 },  { "started", "lifecycle", 4 },
+        { "created", "lifecycle", 1 },
+        { "started", "lifecycle", 2 },
+        { "a", "signal", 2 },
+        { "succeeded", "step", 2 },
+        { "waiting", "lifecycle", 3 },
+        { "started", "lifecycle", 4 },
         { "succeeded", "lifecycle", 5 },
     };
     const hf_events *events = events_of(held->run.id);
@@ -109,10 +114,11 @@ static void a_line_cannot_be_replaced(void **state)
     const char *before = dump();
     (void)state;
     if (fx.backend == BACKEND_POSTGRES) {
-        assert_false(sql_works("INSERT INTO event (run_id, seq, version, tenant_id, at, kind, name) "
-                               "SELECT run_id, seq, version, tenant_id, at, kind, 'x' FROM event "
-                               "WHERE run_id = %s ON CONFLICT (run_id, seq) DO UPDATE SET name = 'x'",
-                               sql_id(id)));
+        assert_false(
+            sql_works("INSERT INTO event (run_id, seq, version, tenant_id, at, kind, name) "
+                      "SELECT run_id, seq, version, tenant_id, at, kind, 'x' FROM event "
+                      "WHERE run_id = %s ON CONFLICT (run_id, seq) DO UPDATE SET name = 'x'",
+                      sql_id(id)));
     } else {
         for (size_t i = 0; i < sizeof inserts / sizeof *inserts; i++) {
             char text[400];
@@ -182,7 +188,9 @@ static void a_follower_is_woken_by_the_next_line(void **state)
     void *sent = NULL;
     (void)state;
     assert_int_equal(pthread_create(&thread, NULL, send_soon, &id), 0);
+    int64_t start = hf__monotonic_us();
     assert_ok(hf_events_follow(fx.client, &events, id, 3, 10, HF_SECONDS(4), &fx.error));
+    assert_true(hf__monotonic_us() - start < HF_SECONDS(4));
     assert_int_equal(events->count, 1);
     assert_string_equal(events->items[0].name, "news");
     hf_events_free(events);
@@ -207,7 +215,9 @@ static void whoever_waits_for_a_run_is_woken_by_its_end(void **state)
     (void)state;
     assert_code(hf_wait(fx.client, &run, id, 1000, &fx.error), HF_TIMEOUT);
     assert_int_equal(pthread_create(&thread, NULL, cancel_soon, &id), 0);
+    int64_t start = hf__monotonic_us();
     assert_ok(hf_wait(fx.client, &run, id, HF_SECONDS(4), &fx.error));
+    assert_true(hf__monotonic_us() - start < HF_SECONDS(4));
     assert_int_equal(run->status, HF_CANCELLED);
     hf_run_free(run);
     pthread_join(thread, &done);

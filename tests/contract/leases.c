@@ -112,8 +112,8 @@ static void one_heartbeat_for_many_runs_answers_each_for_itself(void **state)
     claims = claim_as(WORKER, 10);
     assert_int_equal(claims->count, 3);
     for (int i = 0; i < 3; i++)
-        held[i] = (hf_held){ claims->items[i].run.id, claims->items[i].run.version, LEASE,
-                             HF_INTERNAL };
+        held[i] =
+            (hf_held){ claims->items[i].run.id, claims->items[i].run.version, LEASE, HF_INTERNAL };
     held[3] = (hf_held){ { { 1 } }, 2, LEASE, HF_INTERNAL };
     change(held[1].run, HF_CANCEL);
     succeed(&claims->items[2]);

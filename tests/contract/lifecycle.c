@@ -1,7 +1,7 @@
 /* The lifecycle table is what the API does: every change in it happens, and none besides.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "contract/fixture.h"
 #include "kernel/lifecycle.h"
+#include "contract/fixture.h"
 
 enum { STATUSES = HF_CANCELLED + 1 };
 #define DEADLINE HF_MINUTES(10)

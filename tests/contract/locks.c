@@ -131,9 +131,9 @@ static void whoever_waits_too_long_is_told_who_holds_it(void **state)
     hf_lock lock;
     (void)state;
     acquire("anna");
-    assert_code(hf_lock_acquire(fx.client, &lock, "job", "bert", TTL, HF_MILLISECONDS(20),
-                                &fx.error),
-                HF_LOCKED);
+    assert_code(
+        hf_lock_acquire(fx.client, &lock, "job", "bert", TTL, HF_MILLISECONDS(20), &fx.error),
+        HF_LOCKED);
 }
 
 enum { RIVALS = 8 };

@@ -126,9 +126,8 @@ static void every_turn_sent_again_is_committed_once(void **state)
             assert_int_equal(count("outbox", held->run.id), 1);
             assert_int_equal(count("task", held->run.id), 1);
             assert_int_equal(count("signal", held->run.id), turn == HF_TURN_WAIT);
-            assert_int_equal(sql_number("SELECT count(*) FROM run WHERE parent = %s",
-                                        sql_id(held->run.id)),
-                             1);
+            assert_int_equal(
+                sql_number("SELECT count(*) FROM run WHERE parent = %s", sql_id(held->run.id)), 1);
             if (turn == HF_TURN_GIVE_BACK)
                 succeed(claim());
         }
@@ -167,6 +166,44 @@ static void an_unleased_commit_sent_again_is_committed_once(void **state)
         expect_lost();
         expect_journal(id, "created started waiting Renamed waiting");
     }
+}
+
+static hf_client *beside;
+static hf_transition rival;
+static hf_code rival_code;
+
+static void commit_as_rival(void)
+{
+    hf_error err;
+    rival_code = hf_commit(beside, &rival, NULL, &err);
+}
+
+/* Two callers of one name, at one version: the journal's line of the one is no proof for the other. */
+static void an_unleased_commit_is_not_taken_for_that_of_a_rival(void **state)
+{
+    hf_new_event mine = { .kind = "domain", .name = "Mine" };
+    hf_new_event theirs = { .kind = "domain", .name = "Theirs" };
+    hf_id id = run_that_is(HF_WAITING, 0);
+    hf_transition t = { .version = HF_TRANSITION_VERSION,
+                        .run = id,
+                        .run_version = get(id)->version,
+                        .unleased = true,
+                        .turn = HF_TURN_WAIT,
+                        .events = &mine,
+                        .event_count = 1 };
+    (void)state;
+    beside = open_beside();
+    if (!beside)
+        skip();
+    rival = t;
+    rival.events = &theirs;
+    when_lost(commit_as_rival);
+    prevent_next();
+    assert_code(try_commit(&t), HF_STALE);
+    expect_lost();
+    hf_close(beside);
+    assert_int_equal(rival_code, HF_OK);
+    expect_journal(id, "created started waiting Theirs waiting");
 }
 
 static void a_child_end_sent_again_reaches_the_parent_once(void **state)
@@ -312,7 +349,9 @@ static void a_whole_batch_sent_again_happens_once(void **state)
         for (int i = 0; i < MANY; i++) {
             bool is_signal = i % 2;
             snprintf(names[i], sizeof names[i], "s-%d-%d", fault, i);
-            signals[i] = (hf_signal_spec){ .version = HF_SIGNAL_VERSION, .id = names[i], .type = "external", .name = names[i] };
+            signals[i] = (hf_signal_spec){
+                .version = HF_SIGNAL_VERSION, .id = names[i], .type = "external", .name = names[i]
+            };
             ids[i] = (hf_id){ { 1, (uint8_t)fault, (uint8_t)i, 1 } };
             ops[i] = (struct hf__op){ .kind = is_signal ? HF__OP_SIGNAL : HF__OP_TRIGGER,
                                       .tenant = fx.client->tenant_id,
@@ -354,6 +393,7 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(every_turn_sent_again_is_committed_once),
     CONTRACT_TEST(an_end_by_the_short_way_sent_again_is_written_once),
     CONTRACT_TEST(an_unleased_commit_sent_again_is_committed_once),
+    CONTRACT_TEST(an_unleased_commit_is_not_taken_for_that_of_a_rival),
     CONTRACT_TEST(a_child_end_sent_again_reaches_the_parent_once),
     CONTRACT_TEST(a_step_sent_again_is_recorded_once),
     CONTRACT_TEST(a_signal_sent_again_arrives_once_and_is_no_duplicate),

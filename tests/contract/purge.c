@@ -147,8 +147,7 @@ static void a_purge_removes_more_than_one_page(void **state)
     for (int i = 0; i < MANY; i++)
         specs[i] = spec_of(WORK);
     assert_ok(hf_trigger_many(fx.client, out, specs, MANY, &fx.error));
-    assert_ok(
-        hf_bulk(fx.client, &result, &filter, HF_CANCEL, NULL, false, NULL, NULL, &fx.error));
+    assert_ok(hf_bulk(fx.client, &result, &filter, HF_CANCEL, NULL, false, NULL, NULL, &fx.error));
     hf_id kept = trigger(WORK);
     advance(1);
     assert_int_equal(purge(NULL, now()), MANY);

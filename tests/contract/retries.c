@@ -41,8 +41,8 @@ static void the_delay_doubles_with_every_attempt_up_to_the_cap(void **state)
                                              .base = HF_SECONDS(1),
                                              .cap = HF_SECONDS(10) };
     const struct hf__failure failure = { 0 };
-    const int64_t expected[] = { HF_SECONDS(1), HF_SECONDS(2), HF_SECONDS(4), HF_SECONDS(8),
-                                 HF_SECONDS(10), HF_SECONDS(10) };
+    const int64_t expected[] = { HF_SECONDS(1), HF_SECONDS(2),  HF_SECONDS(4),
+                                 HF_SECONDS(8), HF_SECONDS(10), HF_SECONDS(10) };
     (void)state;
     for (int attempt = 1; attempt <= 6; attempt++) {
         struct hf__verdict none = hf__retry_decide(&policy, &failure, attempt, 0.0);

@@ -37,8 +37,7 @@ static void a_stranger_cannot_read_a_run(void **state)
     assert_int_equal(events->count, 0);
     hf_events_free(events);
     events = NULL;
-    assert_code(hf_events_follow(fx.other, &events, held->run.id, 0, 10, 1, &fx.error),
-                HF_TIMEOUT);
+    assert_code(hf_events_follow(fx.other, &events, held->run.id, 0, 10, 1, &fx.error), HF_TIMEOUT);
     assert_int_equal(sql_number("SELECT watched FROM run WHERE id = %s", sql_id(held->run.id)), 0);
 }
 
@@ -62,8 +61,8 @@ static void a_stranger_finds_nothing_by_any_filter(void **state)
         assert_ok(hf_list(fx.other, &runs, &filters[i], &fx.error));
         assert_int_equal(runs->count, 0);
         hf_runs_free(runs);
-        assert_ok(hf_bulk(fx.other, &result, &filters[i], HF_DELETE, NULL, false, NULL, NULL,
-                          &fx.error));
+        assert_ok(
+            hf_bulk(fx.other, &result, &filters[i], HF_DELETE, NULL, false, NULL, NULL, &fx.error));
         assert_int_equal(result.matched, 0);
         assert_int_equal(result.changed, 0);
     }

@@ -71,7 +71,8 @@ static void of_several_timers_each_is_seen_at_its_own_time(void **state)
 static void timers_due_together_come_in_the_order_of_their_times(void **state)
 {
     const hf_claimed *held = claim_new();
-    hf_new_timer timers[] = { timer_of("later", HF_SECONDS(20)), timer_of("sooner", HF_SECONDS(10)) };
+    hf_new_timer timers[] = { timer_of("later", HF_SECONDS(20)),
+                              timer_of("sooner", HF_SECONDS(10)) };
     (void)state;
     wait_with(held, timers, 2, NULL);
     advance(HF_MINUTES(1));
@@ -164,6 +165,15 @@ static void of_one_key_twice_in_a_turn_the_last_one_counts(void **state)
     wait_with(held, timers, 2, NULL);
     assert_int_equal(get(held->run.id)->run_at, now() + HF_SECONDS(30));
     advance(HF_SECONDS(30));
+    assert_int_equal(claim()->mail_count, 1);
+}
+
+static void a_timer_whose_time_has_passed_is_due_at_once(void **state)
+{
+    const hf_claimed *held = claim_new();
+    hf_new_timer timer = { .key = "past", .at = now() - HF_HOURS(1) };
+    (void)state;
+    wait_with(held, &timer, 1, NULL);
     assert_int_equal(claim()->mail_count, 1);
 }
 
@@ -266,6 +276,7 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(a_wait_whose_last_timer_was_cancelled_sleeps_until_a_signal),
     CONTRACT_TEST(one_turn_can_cancel_a_timer_and_set_it_anew),
     CONTRACT_TEST(of_one_key_twice_in_a_turn_the_last_one_counts),
+    CONTRACT_TEST(a_timer_whose_time_has_passed_is_due_at_once),
     CONTRACT_TEST(a_consumed_timers_key_can_be_used_again),
     CONTRACT_TEST(a_timer_set_by_a_retry_is_delivered_too),
     CONTRACT_TEST(two_runs_may_have_timers_of_the_same_key),

@@ -178,6 +178,13 @@ static void a_soft_deleted_run_sets_its_key_free(void **state)
     assert_ok(hf_get_by_key(fx.client, &found, WORK, "k", &fx.error));
     assert_true(hf_id_equal(found->id, second));
     hf_run_free(found);
+    hf_triggered out;
+    assert_ok(try_trigger(&spec, &out));
+    assert_true(out.existed);
+    assert_true(hf_id_equal(out.id, second));
+    spec.input = "1";
+    assert_code(try_trigger(&spec, &out), HF_CONFLICT);
+    assert_true(hf_id_equal(out.id, second));
 }
 
 static void restoring_a_run_whose_key_was_taken_is_a_conflict(void **state)
@@ -304,8 +311,8 @@ static void a_first_transition_is_applied_with_the_trigger(void **state)
     assert_string_equal(run->waiting_token, "t-1");
     assert_int_equal(run->run_at, now() + HF_HOURS(1));
     expect_journal(out.id, "created Created waiting");
-    assert_int_equal(
-        sql_number("SELECT count(*) FROM outbox WHERE run_id = %s", sql_id(out.id)), 1);
+    assert_int_equal(sql_number("SELECT count(*) FROM outbox WHERE run_id = %s", sql_id(out.id)),
+                     1);
     assert_int_equal(sql_number("SELECT count(*) FROM task WHERE run_id = %s", sql_id(out.id)), 1);
     expect_nothing_due();
     advance(HF_HOURS(1));
@@ -351,9 +358,9 @@ static void a_run_that_was_born_waiting_waits_again_after_a_pause(void **state)
 
 static void a_first_transition_can_leave_the_run_pending(void **state)
 {
-    hf_transition first = {
-        .version = HF_TRANSITION_VERSION, .turn = HF_TURN_RETRY, .state = "{\"n\":0}"
-    };
+    hf_transition first = { .version = HF_TRANSITION_VERSION,
+                            .turn = HF_TURN_RETRY,
+                            .state = "{\"n\":0}" };
     hf_trigger_spec spec = spec_of(WORK);
     hf_triggered out;
     (void)state;

@@ -75,9 +75,9 @@ static void every_field_can_be_set_and_cleared(void **state)
     assert_int_equal(found->retention, 6);
     assert_string_equal(found->dead_letter, "funeral");
     assert_string_equal(found->definition, "{\"do\":[]}");
-    define_with((hf_workflow){ .name = WORK },
-                HF_SET_TIMEOUT | HF_SET_RETENTION | HF_SET_DEAD_LETTER | HF_SET_DEFINITION |
-                    HF_SET_PAUSED);
+    define_with((hf_workflow){ .name = WORK }, HF_SET_TIMEOUT | HF_SET_RETENTION |
+                                                   HF_SET_DEAD_LETTER | HF_SET_DEFINITION |
+                                                   HF_SET_PAUSED);
     found = workflow(WORK);
     assert_false(found->paused);
     assert_int_equal(found->timeout, 0);

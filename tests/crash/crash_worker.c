@@ -6,8 +6,8 @@
  *   lost WORKER RUN ATTEMPT             the store has refused it, or the run was taken away
  *   store_lost, store_back, started, draining, stopped, each with the worker's name
  *
- * A handler sleeps as long as the run's input says, {"ms": 20, "stubborn": 1}, else up to 5 ms and seldom 200. Unless it
- * is stubborn, it looks now and then whether it still holds the run. "pad" makes its result so many bytes larger.
+ * A handler sleeps as long as the run's input says, {"ms": 20, "stubborn": 1}, else up to 5 ms and seldom 800, stubbornly.
+ * Unless it is stubborn, it looks now and then whether it still holds the run. "pad" makes its result so many bytes larger.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <holdfast/holdfast.h>
 
@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #define SLICE_MS 10
+#define LONG_MS 800
 
 static const char *name = "worker";
 static int log_fd = -1;
@@ -57,19 +58,20 @@ static long number_in(const char *json, const char *member, long otherwise)
     return at ? strtol(at + strlen(member), NULL, 10) : otherwise;
 }
 
-/* Mostly short; some long enough to be stopped in the middle. */
+/* Mostly short; some long enough to be stopped in the middle, and to be at work when its former holder comes back. */
 static long some_ms(void)
 {
-    return random() % 100 == 0 ? 200 : random() % 6;
+    return random() % 100 == 0 ? LONG_MS : random() % 6;
 }
 
 static hf_code work_for(const hf_ctx *ctx, long ms, bool stubborn)
 {
     hf_code code = HF_OK;
-    for (; ms > 0 && code == HF_OK; ms -= SLICE_MS) {
+    if (stubborn)
+        sleep_ms(ms);
+    for (; !stubborn && ms > 0 && code == HF_OK; ms -= SLICE_MS) {
         sleep_ms(ms < SLICE_MS ? ms : SLICE_MS);
-        if (!stubborn)
-            code = hf_check(ctx);
+        code = hf_check(ctx);
     }
     return code;
 }
@@ -96,8 +98,9 @@ static hf_code handle(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
     hf_id_format(hf_ctx_run(ctx), run);
     snprintf(token, sizeof token, "%s-%d-%u", name, (int)getpid(), atomic_fetch_add(&tokens, 1));
     say("start %s %s %d\n", token, run, hf_ctx_attempt(ctx));
-    hf_code code = work_for(ctx, number_in(input, "\"ms\":", some_ms()),
-                            number_in(input, "\"stubborn\":", 0) != 0);
+    long ms = number_in(input, "\"ms\":", some_ms());
+    bool stubborn = ms == LONG_MS || number_in(input, "\"stubborn\":", 0) != 0;
+    hf_code code = work_for(ctx, ms, stubborn);
     say("end %s %s %s\n", token, run, hf_code_name(code));
     if (code != HF_OK)
         return code;

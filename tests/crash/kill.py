@@ -15,7 +15,7 @@ import signal
 import sys
 import time
 
-from harness import Failure, Runner, Scene, check
+from harness import Failure, Runner, Scene, check, run_program, wait_until
 
 WORKERS = 3
 TRIGGERS = 3
@@ -51,7 +51,7 @@ class Chaos:
         slot = self.chance.randrange(WORKERS)
         if slot not in self.stopped:
             self.workers[slot].send(signal.SIGSTOP)
-            self.stopped[slot] = time.monotonic() + self.chance.uniform(1.1, 2.5)
+            self.stopped[slot] = time.monotonic() + self.chance.uniform(1.1, 2.2)
 
     def kill_trigger(self):
         slot = self.chance.randrange(TRIGGERS)
@@ -134,9 +134,39 @@ def accepted_work_is_finished_once(directory, runner, kind):
                     + ", ".join(f"{name} {times}" for name, times in sorted(chaos.did.items())))
 
 
+def stop_outside_the_store(scene, worker):
+    """A process that is stopped while it writes to SQLite stops everybody."""
+    for _ in range(10):
+        worker.send(signal.SIGSTOP)
+        if run_program("workflow", "create", "crash.probe", "--store", scene.store.url, limit=3, expect=None):
+            return
+        worker.send(signal.SIGCONT)
+    raise Failure("the worker is always in the store")
+
+
+def a_zombie_is_refused(directory, kind):
+    """A worker is stopped inside its handler until another one works on the run, and then ends its handler first."""
+    with Scene(directory, kind) as scene:
+        zombie = scene.worker("zombie", threads=1)
+        run = scene.trigger_one("crash.work", "contested", '{"ms":1500,"stubborn":1}')
+        scene.begun(1)
+        time.sleep(0.2)
+        stop_outside_the_store(scene, zombie)
+        scene.worker("heir", threads=1)
+        scene.begun(2)
+        time.sleep(0.5)
+        zombie.send(signal.SIGCONT)
+        scene.await_all_finished()
+        wait_until(lambda: scene.lines("finished"), "the heir hears of its success")
+        check(scene.lines("finished") == [["heir", run, "2", "succeeded"]], f"it ended as {scene.lines('finished')}")
+        wait_until(lambda: scene.lines("lost") == [["zombie", run, "1"]], "the zombie is told that it lost the run")
+        scene.audit()
+
+
 def main():
     kind = sys.argv[1]
     runner = Runner(sys.argv[2:])
+    runner.case(f"a zombie's commit is refused, on {kind}", a_zombie_is_refused, kind)
     runner.case(f"accepted work is finished exactly once, whatever is killed, on {kind}",
                 accepted_work_is_finished_once, runner, kind)
     runner.finish()

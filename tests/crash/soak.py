@@ -18,6 +18,8 @@ MEGABYTE = 1024 * 1024
 WORKER_MOST = 50 * MEGABYTE
 PROGRAM_MOST = 2 * MEGABYTE
 PENDING = 100000
+LARGE_RUNS = 300
+LARGE_MOST = 100 * MEGABYTE
 SANITIZED = float(os.environ.get("HOLDFAST_PATIENCE", "1")) > 1
 
 
@@ -56,6 +58,24 @@ def a_worker_stays_small(directory, runner, kind):
         check(library.stop() == 0 and program.stop() == 0, "a worker did not stop well")
 
 
+def large_inputs_do_not_fill_memory(directory, runner, kind):
+    """Together they would be three times as much as the worker may take."""
+    if SANITIZED:
+        raise Skipped("a sanitizer's memory is not the worker's")
+    with Scene(directory, kind) as scene:
+        lines = scene.directory / "lines"
+        with open(lines, "w", encoding="ascii") as file:
+            for _ in range(LARGE_RUNS):
+                file.write('{"ms":1,"text":"%s"}\n' % ("x" * 1000000))
+        run_program("trigger", "crash.work", "--lines", lines, "--quiet", "--store", scene.store.url)
+        lines.unlink()
+        worker = scene.worker(threads=4)
+        scene.await_all_finished()
+        peak = peak_of(worker)
+        runner.note(f"{kind}: a worker had {peak / MEGABYTE:.1f} MB at most with {LARGE_RUNS} inputs of a megabyte")
+        check(peak < LARGE_MOST, f"the worker took {peak / MEGABYTE:.1f} MB")
+
+
 def the_first_run_begins_soon(directory, runner):
     """Measured, on an empty store with one run."""
     with Scene(directory, "sqlite") as scene:
@@ -91,6 +111,9 @@ def main():
                 "sqlite")
     runner.case("a worker takes less than 50 MB with 100,000 runs waiting, on postgres", a_worker_stays_small, runner,
                 "postgres")
+    for kind in ("sqlite", "postgres"):
+        runner.case(f"inputs of a megabyte do not fill a worker's memory, on {kind}", large_inputs_do_not_fill_memory,
+                    runner, kind)
     runner.finish()
 
 

@@ -11,7 +11,7 @@ refuses()
     run --separate-stderr timeout 60 "$@"
     if [ "$status" -ne "$status_wanted" ] || ! grep -qE -- "$pattern" <<<"$stderr" || [ -n "$output" ]; then
         echo "expected exit status $status_wanted and an error with /$pattern/:"
-        printf '%q ' "${@:0:6}" | head -c 300
+        printf '%q ' "${@:1:6}" | head -c 300
         printf '\nexit status %s\nstdout: %s\nstderr: %s\n' "$status" "${output:0:500}" "${stderr:0:500}"
         return 1
     fi

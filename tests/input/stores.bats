@@ -97,7 +97,7 @@ make_place()
 
 @test "a PostgreSQL database or user that does not exist is named" {
     [ -n "${HOLDFAST_TEST_POSTGRES:-}" ] || skip "HOLDFAST_TEST_POSTGRES is not set"
-    refuses 5 'nosuchdb.*does not exist' "$program" list --store "${HOLDFAST_TEST_POSTGRES/postgres?/nosuchdb?}"
+    refuses 5 'nosuchdb.*does not exist' "$program" list --store "${HOLDFAST_TEST_POSTGRES/\/postgres\?//nosuchdb?}"
     refuses 5 'nosuchuser.*does not exist' "$program" list --store "${HOLDFAST_TEST_POSTGRES/postgres@/nosuchuser@}"
 }
 

@@ -14,7 +14,7 @@ static struct scratch scratch;
 static char complaints[16384];
 
 /* Tables that grow with the work. */
-static const char *const big_tables[] = { "run",  "event",  "signal",  "outbox",
+static const char *const big_tables[] = { "run",  "event",   "signal",     "outbox",
                                           "task", "run_tag", "dead_letter" };
 
 /* What a statement may do all the same. */
@@ -68,8 +68,8 @@ static const char *text_of(const json_t *node, const char *name)
 /* An index is used well when more than the tenant is looked up in it. */
 static bool is_narrow(const char *condition)
 {
-    static const char *const columns[] = { "(id ",     "run_id ", " id ",   "lane ",
-                                           "key ",     "parent ", "(tag ",  "workflow_id ",
+    static const char *const columns[] = { "(id ",     "run_id ", " id ",    "lane ",
+                                           "key ",     "parent ", "(tag ",   "workflow_id ",
                                            "subject ", " tag ",   ".parent " };
     for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
         if (strstr(condition, columns[i]))
@@ -102,8 +102,7 @@ static void check_node(const char *statement, const json_t *node)
         complain(statement, "", "joins by hash or merge");
     size_t index;
     json_t *child;
-    json_array_foreach(json_object_get(node, "Plans"), index, child)
-        check_node(statement, child);
+    json_array_foreach(json_object_get(node, "Plans"), index, child) check_node(statement, child);
 }
 
 /* Nulls for every parameter: a generic plan does not look at them. */
@@ -183,7 +182,8 @@ static void fill(int runs)
     pg_do(scratch.pg,
           "INSERT INTO holdfast.run (tenant_id, id, workflow_id, lane, status, priority, run_at, "
           "created_at, updated_at, key, parent, subject, reference, event_seq) "
-          "SELECT 1, gen_random_uuid(), w.id, w.lane, CASE WHEN n %% 50 = 0 THEN n / 50 %% 4 ELSE 4 END, "
+          "SELECT 1, gen_random_uuid(), w.id, w.lane, CASE WHEN n %% 50 = 0 THEN n / 50 %% 4 ELSE "
+          "4 END, "
           "n %% 5, CASE WHEN n %% 50 = 0 THEN holdfast.now() + n END, n, n, "
           "CASE WHEN n %% 3 = 0 THEN 'k' || n || random() END, "
           "CASE WHEN n %% 7 = 0 THEN gen_random_uuid() END, 's' || n, 'r' || n, 1 "
@@ -201,12 +201,13 @@ static void fill(int runs)
           "ON CONFLICT DO NOTHING");
     pg_do(scratch.pg, "INSERT INTO holdfast.run_tag SELECT 1, 't' || r.created_at %% 10, r.id "
                       "FROM holdfast.run r ON CONFLICT DO NOTHING");
-    pg_do(scratch.pg,
-          "INSERT INTO holdfast.outbox (id, tenant_id, run_id, seq, type, created_at) "
-          "SELECT gen_random_uuid(), 1, r.id, 1, 'x', 0 FROM holdfast.run r WHERE r.created_at %% 4 = 1");
+    pg_do(scratch.pg, "INSERT INTO holdfast.outbox (id, tenant_id, run_id, seq, type, created_at) "
+                      "SELECT gen_random_uuid(), 1, r.id, 1, 'x', 0 FROM holdfast.run r WHERE "
+                      "r.created_at %% 4 = 1");
     pg_do(scratch.pg,
           "INSERT INTO holdfast.task (tenant_id, id, run_id, name, created_at, updated_at) "
-          "SELECT 1, gen_random_uuid(), r.id, 'x', 0, 0 FROM holdfast.run r WHERE r.created_at %% 4 = 1");
+          "SELECT 1, gen_random_uuid(), r.id, 'x', 0, 0 FROM holdfast.run r WHERE r.created_at %% "
+          "4 = 1");
     pg_do(scratch.pg, "ANALYZE");
 }
 

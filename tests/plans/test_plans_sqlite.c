@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <sqlite3.h>
+#include <cmocka.h>
 
 #include <holdfast/holdfast.h>
 
@@ -26,9 +26,16 @@ static char complaints[16384];
 
 /* What may be read from end to end, whoever does it. */
 static const char *const small[] = {
-    "SCAN tenant",       "SCAN worker",   "SCAN workflow",          "SCAN schema_version",
-    "SCAN t",            "SCAN w",         "SCAN (subquery-1)", "SCAN sqlite_master",
-    "SCAN CONSTANT ROW", "SCAN host_lock",
+    "SCAN tenant",
+    "SCAN worker",
+    "SCAN workflow",
+    "SCAN schema_version",
+    "SCAN t",
+    "SCAN w",
+    "SCAN (subquery-1)",
+    "SCAN sqlite_master",
+    "SCAN CONSTANT ROW",
+    "SCAN host_lock",
 };
 
 /* What a statement may do all the same. */
@@ -142,19 +149,21 @@ static void fill(void)
             "SELECT 1, 'w' || n, n, 0, 0 FROM n;"
             "INSERT INTO lane (id, tenant_id, workflow_id, created_at) "
             "SELECT lane, 1, id, 0 FROM workflow;");
-    snprintf(sql, sizeof sql,
-             "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < %d) "
-             "INSERT INTO run (tenant_id, id, workflow_id, lane, status, priority, run_at, created_at, "
-             "updated_at, key, parent, subject, reference, event_seq) "
-             "SELECT 1, randomblob(16), n %% 100 + 1, n %% 100 + 1, "
-             "CASE WHEN n %% 50 = 0 THEN n / 50 %% 4 ELSE 4 END, n %% 5, "
-             "CASE WHEN n %% 50 = 0 THEN n END, n, n, CASE WHEN n %% 3 = 0 THEN 'k' || n END, "
-             "CASE WHEN n %% 7 = 0 THEN randomblob(16) END, 's' || n, 'r' || n, 1 FROM n",
-             RUNS);
+    snprintf(
+        sql, sizeof sql,
+        "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < %d) "
+        "INSERT INTO run (tenant_id, id, workflow_id, lane, status, priority, run_at, created_at, "
+        "updated_at, key, parent, subject, reference, event_seq) "
+        "SELECT 1, randomblob(16), n %% 100 + 1, n %% 100 + 1, "
+        "CASE WHEN n %% 50 = 0 THEN n / 50 %% 4 ELSE 4 END, n %% 5, "
+        "CASE WHEN n %% 50 = 0 THEN n END, n, n, CASE WHEN n %% 3 = 0 THEN 'k' || n END, "
+        "CASE WHEN n %% 7 = 0 THEN randomblob(16) END, 's' || n, 'r' || n, 1 FROM n",
+        RUNS);
     run_sql(sql);
     run_sql("INSERT INTO event (run_id, seq, version, tenant_id, at, kind, name) "
             "SELECT id, 1, 1, 1, 0, 0, 'created' FROM run;"
-            "INSERT INTO signal (tenant_id, run_id, id, type, name, timer_key, occurred_at, visible_at) "
+            "INSERT INTO signal (tenant_id, run_id, id, type, name, timer_key, occurred_at, "
+            "visible_at) "
             "SELECT 1, id, 'm', 'timer', 'n', 't', 0, 0 FROM run WHERE created_at % 4 = 0;"
             "INSERT INTO run_tag SELECT 1, 't' || created_at % 10, id FROM run;"
             "INSERT INTO outbox (id, tenant_id, run_id, seq, type, created_at) "

@@ -43,6 +43,8 @@ void check_open(struct world *world)
                        "kind = 2 GROUP BY step)");
     sql->orphans = prepare(world, "SELECT count(*) FROM run WHERE parent = ?1 AND status <= 3 AND "
                                   "NOT EXISTS (SELECT 1 FROM run WHERE input = ?2)");
+    sql->arrivals =
+        prepare(world, "SELECT count(*) FROM event WHERE run_id = ?1 AND kind = 4 AND data = ?2");
     sql->signal = prepare(world, "SELECT count(*) FROM signal WHERE run_id = ?1 AND id = ?2");
     sql->made =
         prepare(world, "SELECT (SELECT count(*) FROM outbox WHERE run_id = ?1 AND payload = ?2), "
@@ -54,8 +56,8 @@ void check_open(struct world *world)
 void check_close(struct world *world)
 {
     struct check_statements *sql = &world->sql;
-    sqlite3_stmt *all[] = { sql->orphans, sql->row,   sql->events, sql->mail, sql->marks,
-                            sql->changes, sql->steps, sql->signal, sql->made };
+    sqlite3_stmt *all[] = { sql->arrivals, sql->orphans, sql->row,   sql->events, sql->mail,
+                            sql->marks,    sql->changes, sql->steps, sql->signal, sql->made };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         sqlite3_finalize(all[i]);
 }
@@ -415,6 +417,12 @@ static void check_transition(struct world *world, const struct job *job)
 static void check_signal(struct world *world, const struct job *job)
 {
     bool must = job->told && job->op.code == HF_OK && !job->signal.token;
+    char data[64];
+    snprintf(data, sizeof data, "{\"id\":\"%s\",\"type\":\"external\"}", job->signal.id);
+    int64_t arrivals = first_number(ask(world->sql.arrivals, &job->known->id, data));
+    if (arrivals > 1)
+        breach(world, "signal %s arrived at %s %" PRId64 " times", job->signal.id, job->known->name,
+               arrivals);
     if (must && first_number(ask(world->sql.signal, &job->known->id, job->signal.id)) == 0)
         breach(world, "signal %s to %s was accepted and is lost", job->signal.id, job->known->name);
 }
@@ -428,6 +436,17 @@ static void check_change(struct world *world, const struct job *job)
     if (job->op.resent && job->op.code == HF_OK)
         return;
     check_count(world, job, "change", count);
+}
+
+/* An input was handled at once: only possible if no other was due. */
+void check_execution(struct world *world, const struct job *job)
+{
+    struct row row;
+    if (job->op.kind != HF__OP_COMMIT || !job->transition.unleased || job->op.code != HF_OK ||
+        job->op.resent || !read_row(world, &job->known->id, &row))
+        return;
+    if (row.next_mail && row.next_mail < world->flush_began)
+        breach(world, "%s overtook the mail of %s", job->node->name, job->known->name);
 }
 
 /* Who cancels a run with unfinished children leaves the engine a chore. */

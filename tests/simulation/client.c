@@ -39,14 +39,14 @@ static void add_initial(struct world *world, struct job *job)
         .version = HF_TRANSITION_VERSION,
         .turn = chance(world, 70) ? HF_TURN_WAIT : HF_TURN_RETRY,
         .state = "[0,0,0]",
-        .waiting_kind = chance(world, 50) ? "signal" : NULL,
         .events = event,
         .event_count = 1,
         .outbox = outbox,
         .outbox_count = 1,
         .timers = timer,
-        .timer_count = chance(world, 70),
     };
+    job->transition.waiting_kind = chance(world, 50) ? "signal" : NULL;
+    job->transition.timer_count = chance(world, 70);
     job->marked = true;
     job->op.trigger.initial = &job->transition;
 }
@@ -130,14 +130,36 @@ void client_change(struct world *world, struct node *node, struct known *known, 
     job_submit(world, job);
 }
 
+/* One that can be retried, children as well as parents. */
+static struct known *some_failed(struct world *world, struct known *otherwise)
+{
+    sqlite3_stmt *stmt = NULL;
+    struct known *found = otherwise;
+    int seen = 0;
+    sqlite3_prepare_v2(
+        world->handle,
+        "SELECT id FROM run WHERE status IN (5, 6) AND deleted_at IS NULL ORDER BY id", -1, &stmt,
+        NULL);
+    while (sqlite3_step(stmt) == SQLITE_ROW)
+        if (below(world, ++seen) == 0) {
+            hf_id id;
+            memcpy(id.bytes, sqlite3_column_blob(stmt, 0), sizeof id.bytes);
+            found = known_of(world, id);
+        }
+    sqlite3_finalize(stmt);
+    return found;
+}
+
 static void change_some(struct world *world, struct node *node, struct known *known)
 {
     static const hf_action actions[] = {
         HF_CANCEL,    HF_PAUSE,     HF_PAUSE,  HF_RESUME,  HF_RESUME,  HF_RESUME,
         HF_RETRY_RUN, HF_RETRY_RUN, HF_DELETE, HF_RESTORE, HF_RESTORE,
     };
-    client_change(world, node, known,
-                  actions[below(world, (int)(sizeof actions / sizeof *actions))]);
+    hf_action action = actions[below(world, (int)(sizeof actions / sizeof *actions))];
+    if (action == HF_RETRY_RUN)
+        known = some_failed(world, known);
+    client_change(world, node, known, action);
 }
 
 /* ---- Acting ---- */

@@ -109,11 +109,8 @@ static void add_mark(struct world *world, struct job *job)
 static void add_timer(struct world *world, struct job *job)
 {
     hf_new_timer *timer = world_alloc(world, sizeof *timer);
-    *timer = (hf_new_timer){
-        .key = chance(world, 50) ? "t1" : "t2",
-        .delay = HF_MILLISECONDS(below(world, 8000)),
-        .payload = job->mark,
-    };
+    *timer = (hf_new_timer){ .key = chance(world, 50) ? "t1" : "t2", .payload = job->mark };
+    timer->delay = HF_MILLISECONDS(below(world, 8000));
     job->transition.timers = timer;
     job->transition.timer_count = 1;
 }
@@ -194,10 +191,13 @@ static void add_children(struct world *world, struct turn *turn, struct job *job
     hf_id *ids = world_alloc(world, sizeof *ids * (size_t)count);
     for (int i = 0; i < count; i++) {
         specs[i] = (hf_trigger_spec)HF_TRIGGER_INIT;
-        specs[i].workflow = workflow_name(below(world, SIM_WORKFLOWS));
+        /* Few keys at a time, so that children meet each other's; new ones later, since the old are taken. */
+        bool keyed = chance(world, 40);
+        specs[i].workflow = workflow_name(keyed ? 0 : below(world, SIM_WORKFLOWS));
         specs[i].input = "\"child\"";
         specs[i].priority = below(world, 3);
-        specs[i].key = chance(world, 30) ? world_printf(world, "k%d", below(world, 6)) : NULL;
+        specs[i].key =
+            keyed ? world_printf(world, "c%d", world->step / 25 * 2 + below(world, 2)) : NULL;
         hf__id_make(&ids[i], world->now, &world->random);
     }
     job->transition.children = specs;

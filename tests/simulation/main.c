@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -79,7 +80,7 @@ static bool play_seed(struct world *world, const struct settings *s, uint64_t se
 }
 
 /* Every PROCESSES-th seed, beginning with `offset`. Returns the number that failed. */
-static int play_share(const struct settings *s, uint64_t offset)
+static int play_share(const struct settings *s, uint64_t offset, uint64_t *playing)
 {
     int failures = 0;
     struct world *world = calloc(1, sizeof *world);
@@ -88,10 +89,23 @@ static int play_share(const struct settings *s, uint64_t offset)
     world->verbose = s->verbose;
     world_open(world);
     for (uint64_t i = offset; i < s->seeds && failures < FAILURES_MOST; i += PROCESSES)
-        failures += !play_seed(world, s, s->first + i);
+        failures += !play_seed(world, s, *playing = s->first + i);
     world_close(world);
     free(world);
     return failures;
+}
+
+/* The number of failures that a process told, or 1 for one that died. */
+static int wait_for(const struct settings *s, pid_t child, uint64_t seed)
+{
+    int status = 0;
+    if (child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status))
+        return WEXITSTATUS(status);
+    fprintf(stderr,
+            "seed %" PRIu64 ": the process died of signal %d\n"
+            "to see it again: simulate --first %" PRIu64 " --seeds 1 --steps %d --verbose\n",
+            seed, WTERMSIG(status), seed, s->steps);
+    return 1;
 }
 
 int main(int argc, char **argv)
@@ -100,18 +114,17 @@ int main(int argc, char **argv)
     struct settings s = read_settings(argv);
     pid_t children[PROCESSES];
     int failures = 0;
+    uint64_t *playing = mmap(NULL, sizeof *playing * PROCESSES, PROT_READ | PROT_WRITE,
+                             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (playing == MAP_FAILED)
+        return 2;
     for (int i = 0; i < PROCESSES; i++) {
         children[i] = fork();
         if (children[i] == 0)
-            exit(play_share(&s, (uint64_t)i));
+            exit(play_share(&s, (uint64_t)i, &playing[i]));
     }
-    for (int i = 0; i < PROCESSES; i++) {
-        int status = 0;
-        if (children[i] < 0 || waitpid(children[i], &status, 0) < 0 || !WIFEXITED(status))
-            failures++;
-        else
-            failures += WEXITSTATUS(status);
-    }
+    for (int i = 0; i < PROCESSES; i++)
+        failures += wait_for(&s, children[i], playing[i]);
     printf("1..1\n%s %d - %" PRIu64 " seeds of %d steps from %" PRIu64 "\n",
            failures ? "not ok" : "ok", 1, s.seeds, s.steps, s.first);
     return failures > 0;

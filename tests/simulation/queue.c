@@ -15,6 +15,7 @@ static void op_done(struct hf__op *op, void *arg)
     struct world *world = arg;
     job->told = true;
     check_job(world, job);
+    check_execution(world, job);
     check_cascade(world, job);
     if (job->answered)
         job->answered(world, job);
@@ -115,10 +116,15 @@ static bool worth_trying_again(struct world *world, const struct job *job, hf_co
     return code == HF_UNAVAILABLE && (world->calm || !chance(world, 25));
 }
 
+/* Nobody knows what the run's state is now, until this commit or a later one is answered. */
 static void note_unsure(struct job *job)
 {
-    if (job->op.kind == HF__OP_COMMIT && job->known)
-        job->known->state_sure = false;
+    struct known *known = job->known;
+    if (job->op.kind != HF__OP_COMMIT)
+        return;
+    known->state_sure = false;
+    if (job->transition.run_version > known->state_version)
+        known->state_version = job->transition.run_version;
 }
 
 static size_t give_up(struct world *world, struct hf__op **ops, size_t count, bool unknown,
@@ -177,6 +183,7 @@ void node_flush(struct world *world, struct node *node)
     hf_error err = { 0 };
     bool unknown = false;
     faults_arm(world);
+    world->flush_began = world->now;
     hf_code code = hf__flush(&node->flusher, ops, count, &unknown, &err);
     bool crashes = !world->calm && chance(world, world->faults.struck ? 25 : 2);
     faults_disarm(world);

@@ -37,7 +37,7 @@ struct known {
     bool accepted;         /* a trigger or a commit said that it exists */
     bool refused;          /* its trigger was answered with an error and never sent again */
     bool state_sure;       /* `state` is what the last accepted commit wrote */
-    int64_t state_version; /* the claim of that commit */
+    int64_t state_version; /* the claim of the last commit that did happen or may have */
     char state[48];
     struct eaten *eaten; /* signals that an accepted commit consumed */
 };
@@ -139,6 +139,7 @@ struct check_statements {
     sqlite3_stmt *marks;
     sqlite3_stmt *changes;
     sqlite3_stmt *orphans;
+    sqlite3_stmt *arrivals;
     sqlite3_stmt *steps;
     sqlite3_stmt *signal;
     sqlite3_stmt *made;
@@ -149,6 +150,7 @@ struct world {
     struct hf__random random;
     int64_t now;    /* store clock, us */
     int64_t latest; /* the clock's highest reading: it also goes backwards */
+    int64_t flush_began;
     int step;
     bool calm; /* no more faults and no new work: everything must end */
     struct hf__database *db;
@@ -234,7 +236,8 @@ void check_open(struct world *world);
 void check_close(struct world *world);
 void check_run(struct world *world, hf_id id);
 void check_job(struct world *world, const struct job *job);
-/* Only right after the answer: later the run may be retried and have children again. */
+/* Only right after the answer: later the run may have new mail, or be retried and have children again. */
+void check_execution(struct world *world, const struct job *job);
 void check_cascade(struct world *world, const struct job *job);
 void check_delivery(struct world *world, struct known *known, const hf_claimed *claimed);
 void check_everything(struct world *world);

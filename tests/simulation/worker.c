@@ -179,7 +179,7 @@ void worker_act(struct world *world, struct node *node)
         node_flush(world, node);
     } else if (node->adopt && chance(world, 40)) {
         adopt(world, node);
-    } else if (node->held && chance(world, 8)) {
+    } else if (node->held && chance(world, 12)) {
         heartbeat(world, node);
     } else if (turn && chance(world, 75)) {
         handler_play(world, turn);

@@ -183,13 +183,15 @@ static void draw_policies(struct world *world)
     char sql[400];
     for (int i = 0; i < SIM_WORKFLOWS; i++) {
         workflow_pause(world, i, false);
-        snprintf(
-            sql, sizeof sql,
-            "UPDATE workflow SET max_attempts = %d, retry_base = %d, retry_cap = %d, lease = %d, "
-            "timeout = %s WHERE lane = %d",
-            1 + below(world, 4), 1000 * (1 + below(world, 2000)), 1000000 * (1 + below(world, 60)),
-            1000000 * (1 + below(world, 30)), chance(world, 15) ? "40000000" : "NULL",
-            (int)world->lanes[i]);
+        int attempts = 1 + below(world, 4);
+        int base = 1000 * (1 + below(world, 2000));
+        int cap = 1000000 * (1 + below(world, 60));
+        int lease = 1000000 * (1 + below(world, 30));
+        const char *timeout = chance(world, 15) ? "40000000" : "NULL";
+        snprintf(sql, sizeof sql,
+                 "UPDATE workflow SET max_attempts = %d, retry_base = %d, retry_cap = %d, "
+                 "lease = %d, timeout = %s WHERE lane = %d",
+                 attempts, base, cap, lease, timeout, (int)world->lanes[i]);
         run_sql(world, sql);
     }
 }
@@ -241,17 +243,16 @@ static void advance(struct world *world)
         world->latest = world->now;
 }
 
-/* To the next time at which something is due. */
+/* To the next time at which something is due, or to now: time has passed since the workers looked. */
 static bool skip_to_next(struct world *world)
 {
     int64_t next =
         ask_number(world, "SELECT min(run_at) FROM run WHERE status <= 3 AND deleted_at IS NULL");
-    if (next <= world->now)
-        return false;
-    world->now = next;
+    if (next > world->now)
+        world->now = next;
     if (next > world->latest)
         world->latest = next;
-    return true;
+    return next != 0;
 }
 
 /* ---- Playing ---- */
@@ -266,6 +267,31 @@ static void wild_step(struct world *world)
         worker_act(world, node);
     else
         client_act(world, node);
+}
+
+/* The runs that have not ended, for a person to read. */
+static const char *unfinished(struct world *world)
+{
+    sqlite3_stmt *stmt = NULL;
+    const char *list = "";
+    sqlite3_prepare_v2(
+        world->handle,
+        "SELECT id, status, waiting_kind, wait_count, run_at, deleted_at IS NOT NULL "
+        "FROM run WHERE status <= 3 ORDER BY id LIMIT 4",
+        -1, &stmt, NULL);
+    while (sqlite3_step(stmt) == SQLITE_ROW) {
+        hf_id id;
+        const unsigned char *kind = sqlite3_column_text(stmt, 2);
+        memcpy(id.bytes, sqlite3_column_blob(stmt, 0), sizeof id.bytes);
+        list = world_printf(world, "%s%s is %s for %s (%d), run_at %+lld us%s; ", list,
+                            known_of(world, id)->name,
+                            hf_status_name((hf_status)sqlite3_column_int(stmt, 1)),
+                            kind ? (const char *)kind : "nothing", sqlite3_column_int(stmt, 3),
+                            (long long)(sqlite3_column_int64(stmt, 4) - world->now),
+                            sqlite3_column_int(stmt, 5) ? ", deleted" : "");
+    }
+    sqlite3_finalize(stmt);
+    return list;
 }
 
 /* Without faults and new work, everything must come to an end. */
@@ -291,8 +317,7 @@ static void come_to_rest(struct world *world)
             break;
     }
     if (!world->broken)
-        breach(world, "%lld runs do not end",
-               (long long)ask_number(world, "SELECT count(*) FROM run WHERE status <= 3"));
+        breach(world, "runs do not end: %s", unfinished(world));
 }
 
 void world_play(struct world *world, int steps)

@@ -16,8 +16,7 @@ const char *scratch_server(void)
 
 void scratch_url_with(char out[SCRATCH_URL], const char *url, const char *parameter)
 {
-    int length =
-        snprintf(out, SCRATCH_URL, "%s%s%s", url, strchr(url, '?') ? "&" : "?", parameter);
+    int length = snprintf(out, SCRATCH_URL, "%s%s%s", url, strchr(url, '?') ? "&" : "?", parameter);
     assert_in_range(length, 1, SCRATCH_URL - 1);
 }
 

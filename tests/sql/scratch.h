@@ -9,8 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
 #include <libpq-fe.h>
+#include <cmocka.h>
 
 #include <holdfast/holdfast.h>
 

@@ -60,7 +60,9 @@ static int64_t meddle(const char *sql)
 {
     char text[500] = "";
     for (size_t i = 0; *sql; sql++) {
-        const char *add = *sql != '@' ? (const char[2]){ *sql, '\0' } : on_postgres ? "holdfast." : "";
+        const char *add = *sql != '@'   ? (const char[2]){ *sql, '\0' }
+                          : on_postgres ? "holdfast."
+                                        : "";
         strcpy(text + i, add);
         i += strlen(add);
     }

@@ -124,7 +124,8 @@ static void it_works_at_every_isolation_level(void **state)
     for (size_t i = 0; i < 3; i++) {
         hf_id waiting = waiting_run();
         pg_do(scratch.pg, "BEGIN ISOLATION LEVEL %s", levels[i]);
-        const char *id = pg_text(scratch.pg, "SELECT holdfast.trigger('work', key => 'level %zu')", i);
+        const char *id =
+            pg_text(scratch.pg, "SELECT holdfast.trigger('work', key => 'level %zu')", i);
         assert_string_equal(
             id, pg_text(scratch.pg, "SELECT holdfast.trigger('work', key => 'level %zu')", i));
         pg_do(scratch.pg, "SELECT holdfast.signal('%s', 'go')", id);
@@ -193,10 +194,9 @@ static void a_key_that_is_being_taken_is_waited_for(void **state)
         pg_do(first, "%s", ends[i]);
         pthread_join(thread, NULL);
         assert_int_equal(strcmp(rival.answer, id) == 0, i == 1);
-        assert_int_equal(
-            pg_number(scratch.pg, "SELECT count(*) FROM holdfast.run "
-                                  "WHERE key = 'rivals' AND deleted_at IS NULL"),
-            1);
+        assert_int_equal(pg_number(scratch.pg, "SELECT count(*) FROM holdfast.run "
+                                               "WHERE key = 'rivals' AND deleted_at IS NULL"),
+                         1);
         pg_do(scratch.pg, "UPDATE holdfast.run SET deleted_at = 1 WHERE key = 'rivals'");
         PQfinish(first);
         PQfinish(rival.pg);
@@ -210,7 +210,8 @@ static void *trigger_all_by_sql(void *arg)
     PGconn *pg = arg;
     for (int i = 0; i < KEYS; i++) {
         char sql[200];
-        snprintf(sql, sizeof sql, "SELECT holdfast.trigger('work', '%d', key => 'shared %d')", i, i);
+        snprintf(sql, sizeof sql, "SELECT holdfast.trigger('work', '%d', key => 'shared %d')", i,
+                 i);
         PGresult *result = PQexec(pg, sql);
         assert_int_equal(PQresultStatus(result), PGRES_TUPLES_OK);
         PQclear(result);
@@ -245,8 +246,9 @@ static void the_same_keys_from_sql_and_from_the_library_make_one_run_each(void *
     assert_int_equal(
         pg_number(scratch.pg, "SELECT count(*) FROM holdfast.run WHERE key LIKE 'shared %%'"),
         KEYS);
-    assert_int_equal(pg_number(scratch.pg, "SELECT count(*) FROM holdfast.event e JOIN holdfast.run r "
-                                           "ON r.id = e.run_id WHERE r.key LIKE 'shared %%'"),
+    assert_int_equal(pg_number(scratch.pg,
+                               "SELECT count(*) FROM holdfast.event e JOIN holdfast.run r "
+                               "ON r.id = e.run_id WHERE r.key LIKE 'shared %%'"),
                      KEYS);
 }
 
@@ -361,9 +363,9 @@ static void a_signal_makes_a_waiting_run_due(void **state)
 {
     (void)state;
     hf_id run = waiting_run();
-    assert_string_equal(pg_text(scratch.pg, "SELECT holdfast.signal('%s', 'go', '{\"a\":1}'::jsonb)",
-                                text_of(run)),
-                        "t");
+    assert_string_equal(
+        pg_text(scratch.pg, "SELECT holdfast.signal('%s', 'go', '{\"a\":1}'::jsonb)", text_of(run)),
+        "t");
     hf_claims *claims = claim_from(waiting_workflow);
     assert_true(hf_id_equal(claims->items[0].run.id, run));
     assert_int_equal(claims->items[0].mail_count, 1);
@@ -419,29 +421,32 @@ static PGconn *connect_as(const char *role)
 static void a_role_may_do_what_it_was_granted_and_no_more(void **state)
 {
     (void)state;
-    pg_do(scratch.pg, "CREATE ROLE hf_sql_app LOGIN; CREATE ROLE hf_sql_reader LOGIN;"
-                      "GRANT USAGE ON SCHEMA holdfast TO hf_sql_app, hf_sql_reader;"
-                      "GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA holdfast TO hf_sql_app;"
-                      "GRANT SELECT ON holdfast.runs, holdfast.run, holdfast.workflow, holdfast.tenant "
-                      "TO hf_sql_reader");
+    pg_do(scratch.pg,
+          "CREATE ROLE hf_sql_app LOGIN; CREATE ROLE hf_sql_reader LOGIN;"
+          "GRANT USAGE ON SCHEMA holdfast TO hf_sql_app, hf_sql_reader;"
+          "GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA holdfast TO hf_sql_app;"
+          "GRANT SELECT ON holdfast.runs, holdfast.run, holdfast.workflow, holdfast.tenant "
+          "TO hf_sql_reader");
     PGconn *app = connect_as("hf_sql_app");
     PGconn *reader = connect_as("hf_sql_reader");
     const char *id = pg_text(app, "SELECT holdfast.trigger('work')");
-    assert_string_equal(pg_text(scratch.pg, "SELECT actor FROM holdfast.events WHERE run = '%s'", id),
-                        "hf_sql_app");
+    assert_string_equal(
+        pg_text(scratch.pg, "SELECT actor FROM holdfast.events WHERE run = '%s'", id),
+        "hf_sql_app");
     pg_do(app, "SELECT holdfast.signal('%s', 'go')", id);
     pg_do(app, "SELECT holdfast.cancel('%s')", id);
     assert_string_equal(pg_refusal(app, "SELECT 1 FROM holdfast.runs"), "42501");
     assert_string_equal(pg_refusal(app, "UPDATE holdfast.run SET status = 0"), "42501");
-    assert_string_equal(pg_refusal(app, "SELECT holdfast.journal(1, '%s', 9, 1, 0, 'x', 'y', NULL)", id),
-                        "42501");
+    assert_string_equal(
+        pg_refusal(app, "SELECT holdfast.journal(1, '%s', 9, 1, 0, 'x', 'y', NULL)", id), "42501");
     assert_string_equal(pg_text(reader, "SELECT status FROM holdfast.runs WHERE id = '%s'", id),
                         "cancelled");
     assert_string_equal(pg_refusal(reader, "SELECT holdfast.trigger('work')"), "42501");
     assert_string_equal(pg_refusal(reader, "SELECT holdfast.cancel('%s')", id), "42501");
     PQfinish(app);
     PQfinish(reader);
-    pg_do(scratch.pg, "DROP OWNED BY hf_sql_app, hf_sql_reader; DROP ROLE hf_sql_app, hf_sql_reader");
+    pg_do(scratch.pg,
+          "DROP OWNED BY hf_sql_app, hf_sql_reader; DROP ROLE hf_sql_app, hf_sql_reader");
 }
 
 /* Functions, operators and tables of the caller's that would be found first, were the caller's path in force. */
@@ -512,7 +517,8 @@ static void the_views_can_be_read_whatever_is_in_the_store(void **state)
         spec.subject = i == 2 ? "shown" : "not shown";
         assert_ok(hf_trigger(client, &made, &spec, err));
     }
-    static const char *const views[] = { "runs", "events", "steps", "signals", "workflows", "workers" };
+    static const char *const views[] = { "runs",    "events",    "steps",
+                                         "signals", "workflows", "workers" };
     for (size_t i = 0; i < sizeof views / sizeof *views; i++)
         pg_do(scratch.pg, "SELECT * FROM holdfast.%s", views[i]);
     assert_string_equal(
@@ -541,9 +547,11 @@ static void ids_are_uuids_of_version_seven_in_order(void **state)
     assert_string_equal(pg_text(scratch.pg, "SELECT a < b FROM (SELECT holdfast.new_id() AS a, "
                                             "pg_sleep(0.002), holdfast.new_id() AS b) x"),
                         "t");
-    int64_t now = pg_number(scratch.pg, "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint");
-    int64_t made = pg_number(scratch.pg, "SELECT ('x' || replace(left(holdfast.new_id()::text, 13), "
-                                         "'-', ''))::bit(48)::bigint");
+    int64_t now =
+        pg_number(scratch.pg, "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint");
+    int64_t made =
+        pg_number(scratch.pg, "SELECT ('x' || replace(left(holdfast.new_id()::text, 13), "
+                              "'-', ''))::bit(48)::bigint");
     assert_in_range(made, now, now + 2000);
 }
 

@@ -119,9 +119,8 @@ static void is_waiting_until_a_time(struct play *play)
     int64_t now = pg_number(scratch.pg, "SELECT holdfast.now()");
     is_pending(play);
     turn(play, "work",
-         (hf_transition){ .turn = HF_TURN_WAIT,
-                          .waiting_kind = "timer",
-                          .waiting_until = now + HF_HOURS(1) },
+         (hf_transition){
+             .turn = HF_TURN_WAIT, .waiting_kind = "timer", .waiting_until = now + HF_HOURS(1) },
          NULL);
 }
 
@@ -237,6 +236,29 @@ static void is_child_of_a_finished_parent(struct play *play)
     change(play, parent_of(play), HF_CANCEL);
 }
 
+/* Its parent was told of its first end already. */
+static void is_retried_child(struct play *play)
+{
+    is_child(play, 2, false, NULL);
+    change(play, play->run, HF_CANCEL);
+    change(play, play->run, HF_RETRY_RUN);
+}
+
+static void is_child_of_a_succeeded_parent(struct play *play)
+{
+    is_child(play, 1, true, NULL);
+    pg_do(scratch.pg,
+          "UPDATE holdfast.run SET status = 4, finished_at = 1, run_at = NULL, wait_count = 0, "
+          "waiting_kind = NULL WHERE id = '%s'",
+          id_text(parent_of(play)));
+    pg_do(scratch.pg,
+          "WITH r AS (UPDATE holdfast.run SET event_seq = event_seq + 1, version = version + 1 "
+          "WHERE id = '%s' RETURNING tenant_id, id, event_seq, version) "
+          "INSERT INTO holdfast.event (tenant_id, run_id, seq, version, at, kind, name) "
+          "SELECT r.tenant_id, r.id, r.event_seq, r.version, 1, 0, 'succeeded' FROM r",
+          id_text(parent_of(play)));
+}
+
 static void is_parent(struct play *play)
 {
     is_child(play, 2, false, NULL);
@@ -264,8 +286,7 @@ static const char *dump(struct play *play)
              "r.tenant_id = (SELECT t.id FROM holdfast.tenant t WHERE t.name = '%s')",
              play->tenant);
     snprintf(out, sizeof all[0], "runs\n%s\nevents\n%s\nsignals\n%s\ntags\n%s\n",
-             pg_rows(scratch.pg, "run",
-                     "tenant_id,workflow_id,lane", where, "r.workflow_id, r.id"),
+             pg_rows(scratch.pg, "run", "tenant_id,workflow_id,lane", where, "r.workflow_id, r.id"),
              pg_rows(scratch.pg, "event", "tenant_id,position,xid", where, BY_RUN ", r.seq"),
              pg_rows(scratch.pg, "signal", "tenant_id,position", where, BY_RUN ", r.position"),
              pg_rows(scratch.pg, "run_tag", "tenant_id", where, BY_RUN ", r.tag"));
@@ -379,11 +400,11 @@ static void compare_cancel(const char *name, const char *reason, int64_t revisio
     wanted.expected_revision = revision;
     hf_code code =
         hf_change_run(plays[LIBRARY].client, plays[LIBRARY].run, HF_CANCEL, &wanted, NULL);
-    const char *state = pg_refusal(scratch.pg,
-                                   "SELECT holdfast.cancel('%s', %s, expected_revision => %lld, "
-                                   "tenant => '%s')",
-                                   id_text(plays[SQL].run), quoted(reason), (long long)revision,
-                                   plays[SQL].tenant);
+    const char *state =
+        pg_refusal(scratch.pg,
+                   "SELECT holdfast.cancel('%s', %s, expected_revision => %lld, "
+                   "tenant => '%s')",
+                   id_text(plays[SQL].run), quoted(reason), (long long)revision, plays[SQL].tenant);
     assert_same_verdict(name, code, state);
     assert_same_rows(name);
 }
@@ -412,6 +433,8 @@ static const struct situation {
     { "a child whose failure wakes", is_child_whose_failure_wakes },
     { "a child of a paused parent", is_child_of_a_paused_parent },
     { "a child of a finished parent", is_child_of_a_finished_parent },
+    { "a child of a succeeded parent", is_child_of_a_succeeded_parent },
+    { "a retried child", is_retried_child },
     { "a parent", is_parent },
     { "watched", is_watched },
 };
@@ -491,7 +514,8 @@ static void cancel_of_another_revision_is_refused_alike(void **state)
 
 static void act_signal(const struct situation *situation)
 {
-    compare_signal(situation->name, &(struct sent){ .name = "go", .payload = "{\"a\":\"\\u0000\"}" });
+    compare_signal(situation->name,
+                   &(struct sent){ .name = "go", .payload = "{\"a\":\"\\u0000\"}" });
 }
 
 static void signal_leaves_the_same_rows(void **state)
@@ -612,11 +636,10 @@ static void keys_are_judged_alike(void **state)
         char sql[200];
         new_plays();
         snprintf(sql, sizeof sql, "'work', '%s', key => 'k'", pairs[i].first);
-        compare_trigger(
-            pairs[i].first,
-            (hf_trigger_spec){
-                .version = 1, .workflow = "work", .input = pairs[i].first, .key = "k" },
-            sql);
+        compare_trigger(pairs[i].first,
+                        (hf_trigger_spec){
+                            .version = 1, .workflow = "work", .input = pairs[i].first, .key = "k" },
+                        sql);
         snprintf(sql, sizeof sql, "'work', '%s', key => 'k'", pairs[i].second);
         compare_trigger(
             pairs[i].second,
@@ -640,19 +663,35 @@ static void inputs_are_judged_alike(void **state)
     char *deep = nested(128);
     char *too_deep = nested(129);
     const char *const inputs[] = {
-        "",          "hello",       "{",        "{\"a\":1,}",          "01",
-        "\"\\ud800\"", "\"\\udc00x\"", "\"\\ud83d\\ude00\"", "\"\\\\ud800\"", "\"\\ud800\\ud800\"",
-        "\"\\u0000\"", "1e99999",    "nul",      "[1 2]",              "\"\t\"",
-        deep,        too_deep,      " true\n",  "\"\\\\\\ud800\"",     "\"[[[[\"",
+        "",
+        "hello",
+        "{",
+        "{\"a\":1,}",
+        "01",
+        "\"\\ud800\"",
+        "\"\\udc00x\"",
+        "\"\\ud83d\\ude00\"",
+        "\"\\\\ud800\"",
+        "\"\\ud800\\ud800\"",
+        "\"\\u0000\"",
+        "1e99999",
+        "nul",
+        "[1 2]",
+        "\"\t\"",
+        deep,
+        too_deep,
+        " true\n",
+        "\"\\\\\\ud800\"",
+        "\"[[[[\"",
     };
     stand_still(0);
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
         char sql[600];
         new_plays();
         snprintf(sql, sizeof sql, "'work', '%s'", inputs[i]);
-        compare_trigger(
-            inputs[i],
-            (hf_trigger_spec){ .version = 1, .workflow = "work", .input = inputs[i] }, sql);
+        compare_trigger(inputs[i],
+                        (hf_trigger_spec){ .version = 1, .workflow = "work", .input = inputs[i] },
+                        sql);
     }
     free(deep);
     free(too_deep);

@@ -18,10 +18,13 @@ ok AS (
            AS f(tenant, id, version, status, name, worker, state, result, error, error_code, last_error)
      WHERE r.tenant_id = ANY (ARRAY[f.tenant]) AND r.id = f.id AND r.version = f.version
        AND r.status = 1 AND r.parent IS NULL
-    RETURNING r.id, r.tenant_id, r.event_seq, r.version, r.watched, r.updated_at, f.name, f.worker
+    RETURNING r.id, r.tenant_id, r.event_seq, r.version, r.watched, r.updated_at, r.status, r.attempt, r.last_error,
+              f.name, f.worker
 ), journal AS (
-    INSERT INTO holdfast.event (run_id, seq, version, tenant_id, at, kind, name, actor)
-    SELECT o.id, o.event_seq, o.version, o.tenant_id, o.updated_at, 0, o.name, o.worker FROM ok o
+    INSERT INTO holdfast.event (run_id, seq, version, tenant_id, at, kind, name, actor, data)
+    SELECT o.id, o.event_seq, o.version, o.tenant_id, o.updated_at, 0, o.name, o.worker,
+           CASE WHEN o.status = 5 THEN json_build_object('attempt', o.attempt, 'error', o.last_error)::text END
+      FROM ok o
 )
 SELECT o.id, o.watched::int FROM ok o;
 
@@ -68,8 +71,8 @@ SELECT r.tenant_id, r.id, w.name, r.lane, r.priority, r.status, r.watched, r.pau
 
 -- name: peek_parents
 -- Parents of runs that end, without a lock: one that lock_parents did not give is held by somebody else. Those that
--- failed or were cancelled count: they may be retried, and then want to know. `told`: a run that was retried has ended
--- before, and its parent has that end in its mailbox. Serves: commits that end a child, cancel.
+-- failed or were cancelled count: they may be retried, and then want to know. `told`: a run that was retried has
+-- ended before, and its parent has that end in its mailbox. Serves: commits that end a child, cancel.
 -- takes: rows (tenant int, id uuid)
 -- gives: (id uuid, parent uuid, told bool)
 SELECT c.id, r.id,
@@ -91,17 +94,19 @@ SELECT r.id, r.status, r.version FROM unnest($1::int[], $2::uuid[]) AS n(tenant,
 -- Commits that the journal holds from this holder, by the version they made: an answer that was lost. Served by the
 -- primary key of event. Serves: commits and steps sent again.
 -- takes: rows (tenant int, run uuid, version bigint, worker text, name text, kind int, step text, seq bigint)
--- gives: (run uuid)
-SELECT e.run_id FROM unnest($1::int[], $2::uuid[], $3::bigint[], $4::text[], $5::text[], $6::int[], $7::text[],
-                            $8::bigint[]) AS n(tenant, run, version, worker, name, kind, step, seq)
+-- gives: (run uuid, data text)
+SELECT e.run_id, e.data
+  FROM unnest($1::int[], $2::uuid[], $3::bigint[], $4::text[], $5::text[], $6::int[], $7::text[], $8::bigint[])
+       AS n(tenant, run, version, worker, name, kind, step, seq)
   JOIN holdfast.event e ON e.run_id = ANY (ARRAY[n.run]) AND e.tenant_id = n.tenant AND e.version = n.version
    AND e.actor = n.worker AND e.name = n.name AND e.kind = n.kind AND e.step IS NOT DISTINCT FROM n.step
    AND (n.seq IS NULL OR e.seq = n.seq);
 
 -- name: mailbox_summary
 -- What a mailbox holds for a run that is about to wait: child ends, whether one failed, whether anything visible is
--- new since the holder looked, and when the next becomes visible. Left out is what the same turn takes out of it: `done`
--- are ids, `timers` are keys, each a JSON array or null. Served by signal_mailbox. Serves: commits to waiting, resume.
+-- new since the holder looked, and when the next becomes visible. Left out is what the same turn takes out of it:
+-- `done` are ids, `timers` are keys, each a JSON array or null. Served by signal_mailbox. Serves: commits to waiting,
+-- resume.
 -- takes: rows (run uuid, seen_position bigint, seen_at bigint, done text, timers text)
 -- gives: (run uuid, child_ends int, failed_child bool, unseen bool, next_visible bigint)
 SELECT n.run, m.child_ends, m.failed_child, m.unseen, m.next_visible
@@ -199,9 +204,9 @@ SELECT o.id, o.watched::int FROM ok o;
 
 -- name: extend_leases
 -- Prolongs the leases this worker still holds, never past a run's deadline; those not given back are lost or
--- cancelled. A run that somebody else has locked, such as a caller of SQL functions who takes long to commit, is given back
--- without being prolonged, so that it does not cost its holder all other leases; nobody can claim it meanwhile. Served by the
--- primary key of run. Serves: worker heartbeat.
+-- cancelled. A run that somebody else has locked, such as a caller of SQL functions who takes long to commit, is
+-- given back without being prolonged, so that it does not cost its holder all other leases; nobody can claim it
+-- meanwhile. Served by the primary key of run. Serves: worker heartbeat.
 -- takes: rows (tenant int, id uuid, version bigint, lease bigint)
 -- gives: (id uuid, version bigint)
 WITH h AS MATERIALIZED (

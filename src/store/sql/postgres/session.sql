@@ -1,9 +1,11 @@
 -- name: apply_settings
--- Settings of the engine's sessions, or (local) of the transaction at hand: plans must not fall to scans of whole tables on
--- the statistics of an empty or tiny one, and nothing that others put into a search path is ever found. What settings cannot
--- keep from a plan, a whole index read in place of some rows looked up, the statements do by their form: a sub-select with
--- OFFSET 0 is performed for each row of parameters, and tenant_id = ANY (ARRAY[...]) can be looked up in an index, but is no
--- reason to read it in order. Serves: every connection.
+-- Settings of the engine's sessions, or (local) of the transaction at hand: plans must not fall to scans of whole
+-- tables on the statistics of an empty or tiny one, and nothing that others put into a search path is ever found.
+-- What settings cannot keep from a plan, a whole index read in place of some rows looked up, the statements do by
+-- their form: a sub-select with OFFSET 0 is performed for each row of parameters, and tenant_id = ANY (ARRAY[...])
+-- can be looked up in an index, but is no reason to read it in order. A lock that somebody else's transaction holds
+-- is not waited for longer than lock_timeout, so that one run that is locked does not hold up all others.
+-- Serves: every connection.
 -- only: postgres
 -- takes: one (local bool)
 -- gives: nothing
@@ -16,6 +18,7 @@ SELECT pg_catalog.set_config(s.name, s.value, $1)
                ('enable_bitmapscan', 'off'),
                ('standard_conforming_strings', 'on'),
                ('idle_in_transaction_session_timeout', '60s'),
+               ('lock_timeout', '300ms'),
                ('search_path', 'pg_catalog, pg_temp')) AS s (name, value);
 
 -- name: try_migrate_lock

@@ -11,9 +11,11 @@ UPDATE run
        waiting_token = NULL, waiting_until = NULL, state = coalesce(?7, state), result = ?8, error = ?9,
        error_code = ?10, last_error = ?11, finished_at = holdfast_now(), updated_at = holdfast_now()
  WHERE tenant_id = ?1 AND id = ?2 AND version = ?3 AND status = 1 AND parent IS NULL;
-INSERT OR IGNORE INTO event (run_id, seq, version, tenant_id, at, kind, name, actor)
+INSERT OR IGNORE INTO event (run_id, seq, version, tenant_id, at, kind, name, actor, data)
 VALUES (CASE WHEN changes() = 1 THEN ?2 END, (SELECT event_seq FROM run WHERE tenant_id = ?1 AND id = ?2), ?3 + 1, ?1,
-        holdfast_now(), 0, ?5, ?6);
+        holdfast_now(), 0, ?5, ?6,
+        CASE WHEN ?4 = 5
+             THEN json_object('attempt', (SELECT attempt FROM run WHERE tenant_id = ?1 AND id = ?2), 'error', ?11) END);
 SELECT id, watched FROM run WHERE changes() = 1 AND tenant_id = ?1 AND id = ?2;
 
 -- name: lock_runs
@@ -73,8 +75,8 @@ SELECT id, status, version FROM run WHERE tenant_id = ?1 AND id = ?2;
 -- Commits that the journal holds from this holder, by the version they made: an answer that was lost. Served by the
 -- primary key of event. Serves: commits and steps sent again.
 -- takes: rows (tenant int, run uuid, version bigint, worker text, name text, kind int, step text, seq bigint)
--- gives: (run uuid)
-SELECT run_id FROM event
+-- gives: (run uuid, data text)
+SELECT run_id, data FROM event
  WHERE run_id = ?2 AND tenant_id = ?1 AND version = ?3 AND actor = ?4 AND name = ?5 AND kind = ?6 AND step IS ?7
    AND (?8 IS NULL OR seq = ?8);
 

@@ -1,14 +1,15 @@
--- Holdfast for those who speak SQL: trigger, signal and cancel inside the caller's own transaction, and views for people.
+-- Holdfast for those who speak SQL: trigger, signal and cancel inside the caller's own transaction, and views for
+-- people.
 --
--- The three functions do what the C library does (src/kernel/flush_trigger.c, flush_signal.c, flush_change.c), row by row
--- and line by line of the journal. They run with their owner's rights and a search path that nobody else can write to; whoever may
--- execute them needs no right on any table. Refusals have SQLSTATEs of the class HF: HF001 invalid, HF002 too large, HF003 not
--- found, HF004 conflict, HF005 unknown workflow, HF007 not allowed, HF009 another revision, HF012 disabled tenant; the digits
--- are those of the library's error codes. Those who wake workers do so with the caller's commit: a worker that looks before
--- sees nothing, so whether one sleeps cannot be known yet.
+-- The three functions do what the C library does (src/kernel/flush_trigger.c, flush_signal.c, flush_change.c), row by
+-- row and line by line of the journal. They run with their owner's rights and a search path that nobody else can
+-- write to; whoever may execute them needs no right on any table. Refusals have SQLSTATEs of the class HF: HF001
+-- invalid, HF002 too large, HF003 not found, HF004 conflict, HF005 unknown workflow, HF007 not allowed, HF009 another
+-- revision, HF012 disabled tenant; the digits are those of the library's error codes. Those who wake workers do so
+-- with the caller's commit: a worker that looks before sees nothing, so whether one sleeps cannot be known yet.
 
--- Helpers have no search path of their own, which would cost more than they do: the three functions call them under theirs, and
--- what views call names everything in full, or was read when it was defined.
+-- Helpers have no search path of their own, which would cost more than they do: the three functions call them under
+-- theirs, and what views call names everything in full, or was read when it was defined.
 
 -- ---- Values ----
 
@@ -16,7 +17,8 @@
 CREATE OR REPLACE FUNCTION holdfast.now() RETURNS bigint LANGUAGE sql STABLE
     RETURN (extract(epoch FROM statement_timestamp()) * 1000000)::bigint;
 
--- A new UUID of version 7, as src/util/id.c makes them. By the wall clock, so that ids made by one statement are in order.
+-- A new UUID of version 7, as src/util/id.c makes them. By the wall clock, so that ids made by one statement are in
+-- order.
 CREATE FUNCTION holdfast.new_id() RETURNS uuid LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     us bigint := (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
@@ -190,7 +192,8 @@ BEGIN
     RETURN found.id;
 END $$;
 
--- Wakes workers for a lane with the commit. What is due now is told without its time, so that the server drops repetitions.
+-- Wakes workers for a lane with the commit. What is due now is told without its time, so that the server drops
+-- repetitions.
 CREATE FUNCTION holdfast.wake_lane(lane int, run_at bigint, more text DEFAULT '') RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM pg_notify('holdfast_wake',
@@ -229,8 +232,8 @@ END $$;
 
 -- ---- trigger ----
 
--- Starts a run when the caller's transaction commits, and gives its id. With a key that a run of this workflow has already, gives
--- that run's id if its input is the same, and is refused otherwise.
+-- Starts a run when the caller's transaction commits, and gives its id. With a key that a run of this workflow has
+-- already, gives that run's id if its input is the same, and is refused otherwise.
 CREATE FUNCTION holdfast.trigger(
     workflow     text,
     input        text        DEFAULT 'null', -- JSON
@@ -318,8 +321,8 @@ BEGIN
     RETURN new_run;
 END $$;
 
--- The same for a document that is at hand as json or jsonb. Only the one above may be called without an input, since calls would
--- otherwise fit all three.
+-- The same for a document that is at hand as json or jsonb. Only the one above may be called without an input, since
+-- calls would otherwise fit all three.
 CREATE FUNCTION holdfast.trigger(
     workflow text, input jsonb, key text DEFAULT NULL, priority int DEFAULT 0, run_at timestamptz DEFAULT NULL,
     delay interval DEFAULT NULL, timeout interval DEFAULT NULL, timeout_at timestamptz DEFAULT NULL,
@@ -344,7 +347,8 @@ END;
 
 -- ---- signal ----
 
--- Puts one more input into a run's mailbox and wakes the run. False: a signal with this id arrived before, and nothing was done.
+-- Puts one more input into a run's mailbox and wakes the run. False: a signal with this id arrived before, and
+-- nothing was done.
 CREATE FUNCTION holdfast.signal(
     run               uuid,
     name              text,
@@ -440,7 +444,9 @@ END;
 
 -- ---- cancel ----
 
--- Tells a parent that a child was cancelled: mail, and a turn when it was the last one it waits for. After the child's lock.
+-- Tells a parent that a child was cancelled: mail, and a turn when it was the last one it waits for. A parent that
+-- failed or was cancelled is told too, since it may be retried; one that knows of an earlier end is not told again.
+-- After the child's lock.
 CREATE FUNCTION holdfast.mail_parent_of_cancelled(tenant_no int, child uuid, flow text, child_key text, parent_run uuid)
     RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
@@ -451,7 +457,8 @@ BEGIN
     SELECT r.lane, r.status, r.wait_count, r.wake_on_failure INTO waiter
       FROM holdfast.run r WHERE r.tenant_id = tenant_no AND r.id = parent_run
        FOR NO KEY UPDATE;
-    IF waiter.lane IS NULL OR waiter.status >= 4 THEN
+    IF waiter.lane IS NULL OR waiter.status = 4
+       OR EXISTS (SELECT 1 FROM holdfast.signal s WHERE s.run_id = parent_run AND s.id = 'child:' || child) THEN
         RETURN;
     END IF;
     INSERT INTO holdfast.signal (tenant_id, run_id, id, type, name, payload, sender, failed_child, occurred_at, visible_at)
@@ -494,7 +501,8 @@ BEGIN
     PERFORM holdfast.wake_lane(flow.lane, now, '!workflows');
 END $$;
 
--- Cancels a run that is not finished, and its children. Its holder, if it has one, finds out at its next sign of life.
+-- Cancels a run that is not finished, and its children. Its holder, if it has one, finds out at its next sign of
+-- life.
 CREATE FUNCTION holdfast.cancel(
     run               uuid,
     reason            text   DEFAULT NULL,
