@@ -28,8 +28,7 @@ static hf_code pattern_range(struct hf__arena *arena, const char *pattern, const
     if (length > 0 && pattern[length - 1] == '*')
         length--;
     *low = hf__arena_strndup(arena, pattern, length);
-    *high = family ? hf__prefix_end(arena, *low)
-                   : hf__arena_printf(arena, "%s\x01", pattern);
+    *high = family ? hf__prefix_end(arena, *low) : hf__arena_printf(arena, "%s\x01", pattern);
     return *low && *high ? HF_OK : hf__nomem(err);
 }
 

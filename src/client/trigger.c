@@ -14,7 +14,8 @@ static hf_code check_initial(const hf_transition *initial, size_t max_payload, h
 {
     hf_code code = hf__check_transition(initial, max_payload, err);
     if (code == HF_OK && initial->turn != HF_TURN_WAIT && initial->turn != HF_TURN_RETRY)
-        code = hf__fail(err, HF_INVALID, "a first transition can only wait or leave the run pending");
+        code =
+            hf__fail(err, HF_INVALID, "a first transition can only wait or leave the run pending");
     if (code == HF_OK && (initial->child_count || initial->start_count || initial->wait_children))
         code = hf__fail(err, HF_INVALID,
                         "a first transition cannot start other runs: start them with the run's "

@@ -18,8 +18,8 @@ struct hf__batch {
     struct hf__arena *arena;
     struct hf__op **ops;
     size_t count;
-    int64_t now;  /* store clock, us; known after the locking */
-    bool redo;    /* a run was not inserted after all: roll back and try again */
+    int64_t now; /* store clock, us; known after the locking */
+    bool redo;   /* a run was not inserted after all: roll back and try again */
     struct hf__sheet sheets[HF__STMT_COUNT];
     struct hf__sheet *claims; /* one per op, used by claims */
     struct hf__idmap rows;    /* run id -> struct hf__row, locked */

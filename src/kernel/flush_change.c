@@ -110,14 +110,13 @@ static void start_cascade(struct hf__batch *batch, struct hf__op *op, const stru
     struct hf__cell *c = hf__batch_add(batch, HF__STMT_CREATE_WORKFLOW);
     c[0] = hf__number(op->tenant);
     c[1] = hf__text(spec->workflow);
-    hf__insert_run(batch,
-                   &(struct hf__new_run){
-                       .tenant = op->tenant,
-                       .id = chore,
-                       .spec = spec,
-                       .actor = op->actor,
-                       .always = true,
-                   });
+    hf__insert_run(batch, &(struct hf__new_run){
+                              .tenant = op->tenant,
+                              .id = chore,
+                              .spec = spec,
+                              .actor = op->actor,
+                              .always = true,
+                          });
 }
 
 static void cancel(struct hf__batch *batch, struct hf__op *op, struct hf__row *row)

@@ -57,21 +57,28 @@ static hf_code run_parts(PGconn *pg, const char *sql, hf_error *err)
     return code;
 }
 
+/* Brings the session's settings back; a pooler's shared session has none of ours. */
+static hf_code restore_settings(struct hf__conn *conn, hf_error *err)
+{
+    static const char *const session_wide[] = { "false" };
+    if (conn->unprepared)
+        return run_plain(conn->pg, "RESET lock_timeout", err);
+    const char *settings = conn->db->statements[HF__STMT_APPLY_SETTINGS].sql;
+    return check_plain(conn->pg,
+                       PQexecParams(conn->pg, settings, 1, NULL, session_wide, NULL, NULL, 0),
+                       "a setting", err);
+}
+
 /* A migration waits for locks as long as it takes; what comes after it does not. */
 static hf_code run_patiently(struct hf__conn *conn, const char *sql, bool parts, hf_error *err)
 {
-    const char *session_wide[] = { "false" };
-    if (!parts) {
-        hf_code code = run_plain(conn->pg, "SET LOCAL lock_timeout = 0", err);
+    hf_code code =
+        run_plain(conn->pg, parts ? "SET lock_timeout = 0" : "SET LOCAL lock_timeout = 0", err);
+    if (code != HF_OK || !parts)
         return code == HF_OK ? run_plain(conn->pg, sql, err) : code;
-    }
-    hf_code code = run_plain(conn->pg, "SET lock_timeout = 0", err);
-    if (code == HF_OK)
-        code = run_parts(conn->pg, sql, err);
-    const char *settings = conn->db->statements[HF__STMT_APPLY_SETTINGS].sql;
-    PGresult *restored = PQexecParams(conn->pg, settings, 1, NULL, session_wide, NULL, NULL, 0);
-    hf_code after = check_plain(conn->pg, restored, "a setting", code == HF_OK ? err : NULL);
-    return code == HF_OK ? after : code;
+    code = run_parts(conn->pg, sql, err);
+    hf_code restored = restore_settings(conn, code == HF_OK ? err : NULL);
+    return code == HF_OK ? restored : code;
 }
 
 static bool wants_no_transaction(const char *sql)

@@ -4,7 +4,6 @@
 
 #include "util/thread.h"
 
-
 enum {
     PAGES_BETWEEN = 1000,  /* a checkpoint is due when the WAL has grown by more */
     LONG_WAL = 64 << 8,    /* pages of 4 KiB: 64 MiB */

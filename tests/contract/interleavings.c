@@ -28,6 +28,7 @@ struct actor {
 
 static struct actor actors[ACTORS];
 static size_t actor_count; /* in this play */
+static int blocked;        /* statements that had to wait for another's lock, in this test */
 static struct hf__database *db;
 static struct hf__driver driver;
 static const struct hf__driver *const real = &hf__postgres_driver;
@@ -75,6 +76,7 @@ static hf_code stepping_commit(struct hf__conn *conn, const struct hf__wake *wak
 static int open_actors(void **state)
 {
     int status = fixture_set_up(state);
+    blocked = 0;
     driver = *real;
     driver.begin = stepping_begin;
     driver.send = stepping_send;
@@ -129,6 +131,9 @@ static void let_go(struct actor *actor)
     pthread_cond_broadcast(&changed);
     while (actor->state == RUNNING && pthread_cond_timedwait(&changed, &mutex, &until) == 0)
         ;
+    if (actor->state == RUNNING)
+        blocked += (int)sql_number("SELECT count(*) FROM pg_stat_activity WHERE datname = "
+                                   "current_database() AND wait_event_type = 'Lock'");
 }
 
 /* Whose statement comes next: a coin decides whether the last one goes on, so that long stretches of one flush between two
@@ -344,6 +349,7 @@ static void claims_beside_each_other_share_the_runs(void **state)
     }
     for (int i = 0; i < 3; i++)
         hf__arena_free(&arenas[i]);
+    assert_int_equal(blocked, 0);
 }
 
 /* Either the claim brings the signal along, or the holder's wait ends at once. */

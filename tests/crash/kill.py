@@ -15,7 +15,9 @@ import signal
 import sys
 import time
 
-from harness import Failure, Runner, Scene, check, run_program, wait_until
+from processes import Failure, check, run_program, wait_until
+from runner import Runner
+from scene import Scene
 
 WORKERS = 3
 TRIGGERS = 3

@@ -11,7 +11,9 @@ import sqlite3
 import sys
 import time
 
-from harness import Runner, Scene, check, run_program, wait_until
+from processes import check, run_program, wait_until
+from runner import Runner
+from scene import QUICK, Scene
 
 RUNS = 600
 
@@ -97,7 +99,7 @@ def database_down(directory, kind):
 def everything_down(directory, kind):
     with Scene(directory, kind) as scene:
         workers = [scene.worker(), scene.worker()]
-        trigger = scene.trigger("a", "-c", str(RUNS), "-p", "1")
+        trigger = scene.trigger("a", "-c", RUNS, "-p", 1, "-i", QUICK)
         scene.trigger_one("crash.work", "timer", "--in", "1500ms")
         some_but_not_all(scene)
         if kind == "postgres":

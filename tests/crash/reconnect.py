@@ -8,7 +8,9 @@ usage: reconnect.py [--only NAME]
 import sys
 import time
 
-from harness import Runner, Scene, check, wait_until
+from processes import check, wait_until
+from runner import Runner
+from scene import Scene
 
 LONG = '{"ms":1500,"stubborn":1}'
 

@@ -12,7 +12,9 @@ import subprocess
 import sys
 import time
 
-from harness import PROGRAM, Runner, Scene, Skipped, check, run_program, wait_until
+from processes import PROGRAM, Skipped, check, run_program, wait_until
+from runner import Runner
+from scene import Scene
 
 MEGABYTE = 1024 * 1024
 WORKER_MOST = 50 * MEGABYTE

@@ -8,7 +8,9 @@ import signal
 import sys
 import time
 
-from harness import Runner, Scene, check, wait_until
+from processes import check, wait_until
+from runner import Runner
+from scene import Scene
 
 SLACK = 8  # seconds beside the limit: for programs to die, for the last commits, and for a busy machine
 

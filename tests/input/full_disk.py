@@ -12,7 +12,10 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "crash"))
 
-from harness import Postgres, Runner, Scene, SmallDisk, Sqlite, check, run_program, wait_until  # noqa: E402
+from processes import check, run_program, wait_until  # noqa: E402
+from runner import Runner  # noqa: E402
+from scene import Scene  # noqa: E402
+from stores import Postgres, SmallDisk, Sqlite, server_identity  # noqa: E402
 
 SLOW = '{"ms":1000,"stubborn":1,"pad":300000}'
 
@@ -106,7 +109,6 @@ def postgres_without_any_room(directory):
 
 class PostgresOnSmallDisk(Postgres):
     def __init__(self, directory, data):
-        from harness import server_identity
         identity = server_identity()
         if identity:
             os.chown(data, identity["user"], identity["group"])

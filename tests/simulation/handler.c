@@ -184,6 +184,14 @@ static int ends_in_mail(const hf_claimed *claimed)
     return ends;
 }
 
+/* Few keys at a time, so that children meet each other's, most of all in one flush; new ones later, since the old are
+ * taken. */
+static const char *child_key(struct world *world, const struct node *node)
+{
+    int whose = chance(world, 70) ? node->index : SIM_MAX_NODES;
+    return world_printf(world, "c%d-%d", whose, world->step / 40);
+}
+
 static void add_children(struct world *world, struct turn *turn, struct job *job, int ended)
 {
     int count = 1 + below(world, CHILDREN_MOST);
@@ -191,13 +199,11 @@ static void add_children(struct world *world, struct turn *turn, struct job *job
     hf_id *ids = world_alloc(world, sizeof *ids * (size_t)count);
     for (int i = 0; i < count; i++) {
         specs[i] = (hf_trigger_spec)HF_TRIGGER_INIT;
-        /* Few keys at a time, so that children meet each other's; new ones later, since the old are taken. */
         bool keyed = chance(world, 40);
         specs[i].workflow = workflow_name(keyed ? 0 : below(world, SIM_WORKFLOWS));
         specs[i].input = "\"child\"";
         specs[i].priority = below(world, 3);
-        specs[i].key =
-            keyed ? world_printf(world, "c%d", world->step / 25 * 2 + below(world, 2)) : NULL;
+        specs[i].key = keyed ? child_key(world, turn->node) : NULL;
         hf__id_make(&ids[i], world->now, &world->random);
     }
     job->transition.children = specs;
@@ -334,6 +340,8 @@ static void commit(struct world *world, struct turn *turn)
          job->transition.consumed_count, job->transition.child_count,
          job->transition.state ? job->transition.state : "as it is");
     job_submit(world, job);
+    if (!world->calm && chance(world, 15))
+        worker_beat(world, turn->node);
 }
 
 /* ---- Steps ---- */

@@ -96,7 +96,7 @@ static int play_share(const struct settings *s, uint64_t offset, uint64_t *playi
 }
 
 /* The number of failures that a process told, or 1 for one that died. */
-static int wait_for(const struct settings *s, pid_t child, uint64_t seed)
+static int wait_for(const struct settings *s, pid_t child, const uint64_t *seed)
 {
     int status = 0;
     if (child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status))
@@ -104,7 +104,7 @@ static int wait_for(const struct settings *s, pid_t child, uint64_t seed)
     fprintf(stderr,
             "seed %" PRIu64 ": the process died of signal %d\n"
             "to see it again: simulate --first %" PRIu64 " --seeds 1 --steps %d --verbose\n",
-            seed, WTERMSIG(status), seed, s->steps);
+            *seed, WTERMSIG(status), *seed, s->steps);
     return 1;
 }
 
@@ -124,7 +124,7 @@ int main(int argc, char **argv)
             exit(play_share(&s, (uint64_t)i, &playing[i]));
     }
     for (int i = 0; i < PROCESSES; i++)
-        failures += wait_for(&s, children[i], playing[i]);
+        failures += wait_for(&s, children[i], &playing[i]);
     printf("1..1\n%s %d - %" PRIu64 " seeds of %d steps from %" PRIu64 "\n",
            failures ? "not ok" : "ok", 1, s.seeds, s.steps, s.first);
     return failures > 0;

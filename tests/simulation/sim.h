@@ -140,6 +140,7 @@ struct check_statements {
     sqlite3_stmt *changes;
     sqlite3_stmt *orphans;
     sqlite3_stmt *arrivals;
+    sqlite3_stmt *commits;
     sqlite3_stmt *steps;
     sqlite3_stmt *signal;
     sqlite3_stmt *made;
@@ -208,6 +209,8 @@ void node_crash(struct world *world, struct node *node);
 void node_begin(struct world *world, struct node *node, int index, bool worker);
 
 /* worker.c */
+/* One heartbeat for all that it holds, also for what it is committing. */
+void worker_beat(struct world *world, struct node *node);
 void worker_act(struct world *world, struct node *node);
 /* Plays and claims as long as there is something to do; false: there was nothing. */
 bool worker_exhaust(struct world *world, struct node *node);

@@ -139,7 +139,7 @@ static void adopt(struct world *world, struct node *node)
 
 /* ---- Holding ---- */
 
-static void heartbeat(struct world *world, struct node *node)
+void worker_beat(struct world *world, struct node *node)
 {
     struct job *job = job_new(world, node, HF__OP_HEARTBEAT, NULL);
     hf_held *held = world_alloc(world, sizeof *held * (size_t)node->held);
@@ -180,7 +180,7 @@ void worker_act(struct world *world, struct node *node)
     } else if (node->adopt && chance(world, 40)) {
         adopt(world, node);
     } else if (node->held && chance(world, 12)) {
-        heartbeat(world, node);
+        worker_beat(world, node);
     } else if (turn && chance(world, 75)) {
         handler_play(world, turn);
     } else if (!node->claiming && node->held < HOLDS_MOST && claim(world, node)) {

@@ -184,13 +184,13 @@ hf_code toy_fill(struct toy *toy)
     if (code == HF_OK)
         code = driver->connect(&toy->conn, toy->db, &toy->err);
     if (code == HF_OK)
-        code = driver->migrate_lock(toy->conn, &toy->err);
+        code = driver->begin(toy->conn, &toy->err);
     if (code == HF_OK)
         code = driver->script(toy->conn, schema, &toy->err);
     if (code == HF_OK)
         code = driver->commit(toy->conn, NULL, &unknown, &toy->err);
     if (toy->conn)
-        driver->migrate_unlock(toy->conn);
+        driver->rollback(toy->conn);
     return code;
 }
 

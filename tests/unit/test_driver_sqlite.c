@@ -277,12 +277,12 @@ static void a_broken_script_changes_nothing(void **state)
     struct toy *toy = *state;
     bool unknown;
     assert_int_equal(driver->script(toy->conn, "SELECT 1;", &toy->err), HF_INTERNAL);
-    assert_ok(toy, driver->migrate_lock(toy->conn, &toy->err));
+    assert_ok(toy, driver->begin(toy->conn, &toy->err));
     assert_int_equal(
         driver->script(toy->conn, "DELETE FROM counter; CREATE TABLE log (x); ", &toy->err),
         HF_STORE);
     assert_int_equal(driver->commit(toy->conn, NULL, &unknown, &toy->err), HF_STORE);
-    driver->migrate_unlock(toy->conn);
+    driver->rollback(toy->conn);
     assert_int_equal(toy_number(toy->conn, TOY_COUNT), 0);
 }
 
@@ -407,11 +407,11 @@ static void the_engines_own_statements_fit_its_schema(void **state)
     bool unknown;
     assert_ok(toy, driver->open(&db, "sqlite::memory:", NULL, &toy->err));
     struct hf__conn *conn = toy_connect(db);
-    assert_ok(toy, driver->migrate_lock(conn, &toy->err));
+    assert_ok(toy, driver->begin(conn, &toy->err));
     for (int i = 0; i < driver->migration_count; i++)
         assert_ok(toy, driver->script(conn, driver->migrations[i].sql, &toy->err));
     assert_ok(toy, driver->commit(conn, NULL, &unknown, &toy->err));
-    driver->migrate_unlock(conn);
+    driver->rollback(conn);
 
     int wrong = 0;
     for (int i = 0; i < HF__STMT_COUNT; i++) {

@@ -1,5 +1,5 @@
 -- name: acquire_lock
--- Takes a host lock that is free, expired or one's own; a new holder gets the next token. Nothing given back:
+-- Takes a host lock that is free or expired; a new holder gets the next token. Nothing given back:
 -- somebody holds it. Serves: lock.
 -- takes: one (tenant int, name text, holder text, ttl bigint)
 -- gives: (token bigint, until bigint)

@@ -133,7 +133,7 @@ CREATE TABLE holdfast.run_tag (
     PRIMARY KEY (tenant_id, tag, run_id)
 );
 
-CREATE SEQUENCE holdfast.event_position CACHE 64;
+CREATE SEQUENCE holdfast.event_position;
 
 CREATE TABLE holdfast.event (
     run_id    uuid     NOT NULL,
@@ -153,7 +153,7 @@ CREATE TABLE holdfast.event (
 ) WITH (autovacuum_vacuum_insert_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX event_by_position ON holdfast.event USING brin (position);
 
-CREATE SEQUENCE holdfast.signal_position CACHE 1;
+CREATE SEQUENCE holdfast.signal_position;
 
 CREATE TABLE holdfast.signal (
     tenant_id         int      NOT NULL,

@@ -1,0 +1,189 @@
+"""The stores that the tests break: a SQLite file, a PostgreSQL server of their own, a disk that can be filled."""
+
+import os
+import pathlib
+import pwd
+import re
+import signal
+import socket
+import sqlite3
+import subprocess
+import time
+
+from processes import PATIENCE, Process, Skipped, check, wait_until
+
+
+class Sqlite:
+    kind = "sqlite"
+
+    def __init__(self, directory, name="store.db"):
+        self.path = directory / name
+        self.url = f"sqlite:{self.path}"
+
+    def ask(self, sql):
+        """Rows of a SELECT. Ids come as UUID texts from uuid(x); {event} names a table on every backend."""
+        connection = sqlite3.connect(self.path, timeout=60)
+        connection.create_function("uuid", 1, uuid_text, deterministic=True)
+        try:
+            return connection.execute(re.sub(r"\{(\w+)\}", r"\1", sql)).fetchall()
+        finally:
+            connection.close()
+
+    def close(self):
+        pass
+
+
+def uuid_text(blob):
+    text = blob.hex()
+    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
+
+
+class Postgres:
+    """A server of its own, as its user, that flushes to disk like one in production."""
+
+    kind = "postgres"
+
+    def __init__(self, directory, data=None, settings=(), init_options=()):
+        self.directory = directory / "postgres"
+        self.directory.mkdir()
+        self.data = data or self.directory / "data"
+        self.bin = newest_bin_dir()
+        self.settings = settings
+        self.identity = server_identity()
+        if self.identity:
+            os.chown(self.directory, self.identity["user"], self.identity["group"])
+        self.port = free_port()
+        self.url = f"postgres://postgres@/postgres?host={self.directory}&port={self.port}"
+        self.process = None
+        self.run_tool("initdb", "-D", self.data, "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C",
+                      "--no-sync", *init_options)
+        self.start()
+
+    def run_tool(self, tool, *argv, **options):
+        return subprocess.run([self.bin / tool, *map(str, argv)], check=True, capture_output=True, text=True, cwd="/",
+                              stdin=subprocess.DEVNULL, timeout=120 * PATIENCE, **{**self.identity, **options})
+
+    def launch(self):
+        settings = ["listen_addresses=", f"port={self.port}", f"unix_socket_directories={self.directory}",
+                    "max_connections=100", "shared_buffers=32MB", "fsync=on", "full_page_writes=on",
+                    "synchronous_commit=on", "restart_after_crash=on", *self.settings]
+        argv = [self.bin / "postgres", "-D", self.data]
+        for setting in settings:
+            argv += ["-c", setting]
+        self.process = Process(self.directory, "server", argv, cwd="/", with_parent=signal.SIGQUIT, **self.identity)
+
+    def ready(self):
+        try:
+            self.run_tool("psql", "-XAtqc", "SELECT 1", self.url)
+        except subprocess.CalledProcessError:
+            return False
+        return True
+
+    def start(self):
+        """Starts it, after a crash too. It refuses as long as an orphan of its former self holds the shared memory; the
+        stale lock file it judges itself, so nobody removes it here."""
+        self.launch()
+        wait_until(self.started, "PostgreSQL starts", 60)
+
+    def started(self):
+        if not self.process.alive():
+            time.sleep(0.05)
+            self.launch()
+        return self.ready()
+
+    def kill(self):
+        self.process.kill()
+
+    def stop(self):
+        self.process.send(signal.SIGINT)
+        self.process.wait(60)
+
+    def backends(self):
+        return [int(pid) for (pid,) in self.ask("SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid() "
+                                                "AND backend_type = 'client backend'")]
+
+    def ask(self, sql):
+        """The server may be recovering, or the session may be the one that is killed: then once more."""
+        sql = re.sub(r"\{(\w+)\}", r"holdfast.\1", sql).replace("uuid(", "text(")
+        answer = wait_until(lambda: self.ask_once(sql), f"an answer to {sql}", 30)
+        return [tuple(line.split("\x1f")) for line in answer.stdout.splitlines()]
+
+    def ask_once(self, sql):
+        try:
+            return self.run_tool("psql", "-XAtq", "-v", "ON_ERROR_STOP=1", "-F", "\x1f", "-c", sql, self.url)
+        except subprocess.CalledProcessError as error:
+            check(error.returncode == 2, f"{sql}: {error.stderr}")
+            return None
+
+    def close(self):
+        if self.process and self.process.alive():
+            self.process.send(signal.SIGQUIT)
+            try:
+                self.process.popen.wait(10)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+
+
+def newest_bin_dir():
+    found = sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: float(path.parent.name))
+    if not found:
+        raise Skipped("there is no PostgreSQL server in /usr/lib/postgresql")
+    return found[-1]
+
+
+def unprivileged(*names):
+    """Options that run a child as the first of these users that exists."""
+    for name in names:
+        try:
+            user = pwd.getpwnam(name)
+        except KeyError:
+            continue
+        return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+    raise Skipped(f"there is no user {' or '.join(names)}")
+
+
+def server_identity():
+    """PostgreSQL refuses to run as root."""
+    return unprivileged("postgres", "nobody") if os.getuid() == 0 else {}
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def new_store(kind, directory):
+    return Sqlite(directory) if kind == "sqlite" else Postgres(directory)
+
+
+class SmallDisk:
+    """A file system of a few megabytes that can be filled up and given room again."""
+
+    def __init__(self, directory, megabytes):
+        self.path = directory / "disk"
+        self.ballast = self.path / "ballast"
+        self.path.mkdir()
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={megabytes}m,mode=755", "tmpfs", self.path],
+                              capture_output=True, text=True)
+        if done.returncode:
+            raise Skipped(f"no file system can be mounted here: {done.stderr.strip()}")
+
+    def fill(self):
+        with open(self.ballast, "ab", buffering=0) as ballast:
+            for size in (65536, 4096):
+                try:
+                    while True:
+                        ballast.write(b"x" * size)
+                except OSError:
+                    pass
+
+    def make_room(self):
+        self.ballast.unlink()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if subprocess.run(["umount", self.path]).returncode:
+            subprocess.run(["umount", "-l", self.path])

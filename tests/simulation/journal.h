@@ -1,0 +1,24 @@
+/* A run's journal, replayed: what its row must say.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef HF_TESTS_SIM_JOURNAL_H
+#define HF_TESTS_SIM_JOURNAL_H
+
+#include "sim.h"
+
+struct replay {
+    struct world *world;
+    const struct known *known;
+    int64_t seq;
+    int64_t version;
+    int64_t position;
+    hf_status status;
+    hf_status before_pause;
+    int attempt;       /* claims since the last progress */
+    int wait_children; /* of the last wait */
+    char holder[24];
+};
+
+/* Says on the way what the journal itself must not hold: gaps, changes that are not allowed, commits of strangers. */
+struct replay replay_journal(struct world *world, const struct known *known);
+
+#endif
