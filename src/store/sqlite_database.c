@@ -70,6 +70,9 @@ static hf_code resolve_path(const char *path, char out[PATH_MAX], hf_error *err)
                         "the path of the database is too long; SQLite allows %d "
                         "bytes",
                         LONGEST_PATH);
+    if (strchr(path, '?'))
+        return hf__fail(err, HF_INVALID, "a SQLite store has no settings: leave out \"%.60s\"",
+                        strchr(path, '?'));
     if (path[strlen(path) - 1] == '/')
         return hf__fail(err, HF_INVALID, "%s is a folder; give the path of a file", path);
     hf_code code = resolve_folder(path, out, err);

@@ -50,6 +50,9 @@ static void one_byte_more_than_a_mebibyte_is_too_large(void **state)
     signal.name = "s";
     signal.payload = big;
     assert_code(try_signal(held->run.id, &signal), HF_TOO_LARGE);
+    signal.payload = NULL;
+    signal.id = "child:01a1e13c-42d9-78ed-9659-5c36e20a16db";
+    assert_code(try_signal(held->run.id, &signal), HF_INVALID);
     hf_transition t = turn_of(held, HF_TURN_SUCCEED);
     t.result = big;
     assert_code(try_commit(&t), HF_TOO_LARGE);

@@ -53,6 +53,7 @@ static void a_useless_url_is_refused_with_advice(void **state)
     snprintf(url, sizeof url, "sqlite:%s/", toy->folder);
     assert_refused(url, HF_INVALID, "is a folder");
     assert_refused("sqlite:/dev/null", HF_INVALID, "not a regular file");
+    assert_refused("sqlite:orders.db?mode=ro", HF_INVALID, "leave out");
     snprintf(url, sizeof url, "sqlite:%s/x/y.db", toy->path);
     assert_refused(url, HF_UNAVAILABLE, "folder");
     memset(too_long, 'x', sizeof too_long);
