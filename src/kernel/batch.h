@@ -72,6 +72,14 @@ int32_t hf__lane_recall(const struct hf__lane_cache *cache, int tenant, const ch
 void hf__lane_remember(struct hf__lane_cache *cache, int tenant, const char *workflow,
                        int32_t lane);
 
+/* The earlier of two times, where 0 is never. */
+static inline int64_t hf__earlier(int64_t a, int64_t b)
+{
+    if (a == 0 || b == 0)
+        return a + b;
+    return a < b ? a : b;
+}
+
 /* ---- The kinds of operations ---- */
 
 /* Adds what must be read or locked first. */
@@ -120,7 +128,19 @@ hf_code hf__claim_send(struct hf__batch *batch, size_t index, hf_error *err);
 hf_code hf__claim_journal(struct hf__batch *batch, hf_error *err);
 hf_code hf__claim_deliver(struct hf__batch *batch, hf_error *err);
 
-/* Appends what a transition brings besides the row: timers, events, outbox, tasks. */
+/* The name that a commit's events bear. */
+const char *hf__commit_actor(const struct hf__op *op);
+
+/* Families: runs that a turn starts, and the parent of a run that ends. */
+void hf__ask_started(struct hf__batch *batch, const struct hf__op *op);
+bool hf__children_possible(struct hf__batch *batch, struct hf__op *op);
+void hf__insert_started(struct hf__batch *batch, struct hf__op *op, struct hf__row *row);
+void hf__end_child(struct hf__batch *batch, const struct hf__row *row);
+
+/* Appends what a transition brings besides the row: mail, events, timers, outbox, tasks. */
+void hf__transition_done_mail(struct hf__batch *batch, struct hf__op *op, struct hf__row *row);
+void hf__transition_blame(struct hf__batch *batch, struct hf__op *op, struct hf__row *row);
+void hf__transition_events(struct hf__batch *batch, struct hf__op *op, struct hf__row *row);
 void hf__transition_timers(struct hf__batch *batch, int tenant, const hf_id *run,
                            const hf_transition *transition, int64_t *earliest);
 void hf__transition_outbox(struct hf__batch *batch, int tenant, const hf_id *run, int64_t seq,

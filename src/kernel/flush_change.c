@@ -144,13 +144,6 @@ static void pause(struct hf__batch *batch, struct hf__op *op, struct hf__row *ro
     row->run_at = row->timeout_at;
 }
 
-static int64_t earlier(int64_t a, int64_t b)
-{
-    if (a == 0 || b == 0)
-        return a + b;
-    return a < b ? a : b;
-}
-
 static void resume(struct hf__batch *batch, struct hf__op *op, struct hf__row *row)
 {
     if (row->status == HF_LEASED) {
@@ -160,8 +153,8 @@ static void resume(struct hf__batch *batch, struct hf__op *op, struct hf__row *r
     }
     bool waited = row->waiting_kind != NULL;
     move(batch, op, row, waited ? HF_WAITING : HF_PENDING);
-    row->run_at = waited ? earlier(row->due_at, hf__row_wake_time(batch, row))
-                         : earlier(row->due_at ? row->due_at : batch->now, row->timeout_at);
+    row->run_at = waited ? hf__earlier(row->due_at, hf__row_wake_time(batch, row))
+                         : hf__earlier(row->due_at ? row->due_at : batch->now, row->timeout_at);
     row->paused_at = 0;
     hf__wake_lane(batch, row->lane, row->run_at);
 }

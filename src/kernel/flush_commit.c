@@ -1,27 +1,17 @@
 /* Commits that go the long way: the run is locked and read, the turn decided on it, then written with all that follows.
  * SPDX-License-Identifier: Apache-2.0 */
-#include <stdlib.h>
 #include <string.h>
 
 #include "kernel/batch.h"
 #include "kernel/lifecycle.h"
 #include "util/buffer.h"
 
-#define CHILD_MAIL "child:" /* begins the id of the mail that a child's end is */
-
-static int64_t earlier(int64_t a, int64_t b)
-{
-    if (a == 0 || b == 0)
-        return a + b;
-    return a < b ? a : b;
-}
-
 static bool ends(const hf_transition *t)
 {
     return t->turn == HF_TURN_SUCCEED || t->turn == HF_TURN_FAIL;
 }
 
-static const char *actor_of(const struct hf__op *op)
+const char *hf__commit_actor(const struct hf__op *op)
 {
     const char *worker = op->commit.transition->worker;
     return worker ? worker : op->actor;
@@ -38,31 +28,6 @@ static const char *turn_event(hf_turn turn)
     return names[turn];
 }
 
-/* ---- What must be read ---- */
-
-void hf__ask_parent(struct hf__batch *batch, int tenant, const hf_id *run)
-{
-    const enum hf__stmt asked[] = {
-        HF__STMT_LOCK_PARENTS,
-        HF__STMT_PEEK_PARENTS,
-    };
-    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
-        struct hf__cell *c = hf__batch_add(batch, asked[i]);
-        c[0] = hf__number(tenant);
-        c[1] = hf__uuid(run);
-    }
-}
-
-static void ask_new_run(struct hf__batch *batch, int tenant, const hf_id *id,
-                        const hf_trigger_spec *spec)
-{
-    struct hf__cell *c = hf__batch_add(batch, HF__STMT_EXPLAIN_REFUSED);
-    c[0] = hf__number(tenant);
-    c[1] = hf__uuid(id);
-    c[2] = hf__text(spec->workflow);
-    c[3] = hf__text(spec->key);
-}
-
 static void ask_committed(struct hf__batch *batch, const struct hf__op *op)
 {
     const hf_transition *t = op->commit.transition;
@@ -70,7 +35,7 @@ static void ask_committed(struct hf__batch *batch, const struct hf__op *op)
     c[0] = hf__number(op->tenant);
     c[1] = hf__uuid(&t->run);
     c[2] = hf__number(t->run_version + 1);
-    c[3] = hf__text(actor_of(op));
+    c[3] = hf__text(hf__commit_actor(op));
     c[4] = hf__text(turn_event(t->turn));
     c[5] = hf__number(HF__LIFECYCLE);
     c[6] = hf__null();
@@ -123,10 +88,7 @@ void hf__commit_prepare(struct hf__batch *batch, struct hf__op *op)
         hf__ask_parent(batch, op->tenant, &t->run);
     if (t->turn == HF_TURN_WAIT || t->unleased)
         ask_mailbox(batch, t);
-    for (size_t i = 0; i < t->child_count; i++)
-        ask_new_run(batch, op->tenant, &op->commit.child_ids[i], &t->children[i]);
-    for (size_t i = 0; i < t->start_count; i++)
-        ask_new_run(batch, op->tenant, &op->commit.start_ids[i], &t->starts[i]);
+    hf__ask_started(batch, op);
     if (op->resent && (op->commit.seq || !t->unleased))
         ask_committed(batch, op);
 }
@@ -175,221 +137,6 @@ static bool fence_holds(const struct hf__batch *batch, const struct hf__row *row
            (row->run_at == 0 || row->run_at > batch->now);
 }
 
-/* The answer about a run to be started: its workflow must exist and its key be free. */
-static hf_code check_new_run(struct hf__batch *batch, const hf_id *id)
-{
-    const struct hf__table *out = hf__batch_out(batch, HF__STMT_EXPLAIN_REFUSED);
-    for (int i = 0; i < out->nrows; i++) {
-        const struct hf__cell *c = hf__table_row(out, i);
-        if (!hf_id_equal(hf__as_uuid(c[0]), *id))
-            continue;
-        if (hf__is_null(c[1]))
-            return HF_UNKNOWN_WORKFLOW;
-        return hf__is_null(c[3]) ? HF_OK : HF_CONFLICT;
-    }
-    return HF_INTERNAL;
-}
-
-static int by_workflow_and_key(const void *left, const void *right)
-{
-    const hf_trigger_spec *a = *(const hf_trigger_spec *const *)left;
-    const hf_trigger_spec *b = *(const hf_trigger_spec *const *)right;
-    int order = strcmp(a->workflow, b->workflow);
-    return order ? order : strcmp(a->key, b->key);
-}
-
-/* Two children of one turn cannot have one key: the one that has a sibling's, or NULL. */
-static const hf_trigger_spec *find_twin(struct hf__batch *batch, const hf_transition *t)
-{
-    const hf_trigger_spec **keyed =
-        hf__arena_alloc(batch->arena, (t->child_count + 1) * sizeof *keyed);
-    size_t count = 0;
-    if (!keyed) {
-        batch->failed = true;
-        return NULL;
-    }
-    for (size_t i = 0; i < t->child_count; i++)
-        if (t->children[i].key)
-            keyed[count++] = &t->children[i];
-    qsort(keyed, count, sizeof *keyed, by_workflow_and_key);
-    for (size_t i = 1; i < count; i++)
-        if (by_workflow_and_key(&keyed[i - 1], &keyed[i]) == 0)
-            return keyed[i];
-    return NULL;
-}
-
-static bool children_possible(struct hf__batch *batch, struct hf__op *op)
-{
-    const hf_transition *t = op->commit.transition;
-    const hf_trigger_spec *twin = find_twin(batch, t);
-    if (twin) {
-        hf__op_end(op, HF_CONFLICT, "two children of \"%s\" have the key \"%s\"", twin->workflow,
-                   twin->key);
-        return false;
-    }
-    for (size_t i = 0; i < t->child_count; i++) {
-        hf_code code = check_new_run(batch, &op->commit.child_ids[i]);
-        if (code == HF_OK)
-            continue;
-        hf__op_end(op, code, "the child run of \"%s\" cannot be started: %s",
-                   t->children[i].workflow, hf_code_meaning(code));
-        return false;
-    }
-    return true;
-}
-
-/* ---- What follows from a turn ---- */
-
-static void insert_started(struct hf__batch *batch, struct hf__op *op, struct hf__row *row)
-{
-    const hf_transition *t = op->commit.transition;
-    for (size_t i = 0; i < t->child_count; i++)
-        hf__insert_run(batch, &(struct hf__new_run){
-                                  .tenant = op->tenant,
-                                  .id = &op->commit.child_ids[i],
-                                  .spec = &t->children[i],
-                                  .actor = actor_of(op),
-                                  .parent = &row->id,
-                                  .root = hf_id_is_zero(row->root) ? &row->id : &row->root,
-                                  .always = true,
-                              });
-    for (size_t i = 0; i < t->start_count; i++)
-        if (check_new_run(batch, &op->commit.start_ids[i]) == HF_OK)
-            hf__insert_run(batch, &(struct hf__new_run){
-                                      .tenant = op->tenant,
-                                      .id = &op->commit.start_ids[i],
-                                      .spec = &t->starts[i],
-                                      .actor = actor_of(op),
-                                      .always = true,
-                                  });
-}
-
-/* Of one key twice in a turn the last one counts. */
-static bool is_replaced(const hf_transition *t, size_t timer)
-{
-    for (size_t i = timer + 1; i < t->timer_count; i++)
-        if (strcmp(t->timers[i].key, t->timers[timer].key) == 0)
-            return true;
-    return false;
-}
-
-void hf__transition_timers(struct hf__batch *batch, int tenant, const hf_id *run,
-                           const hf_transition *t, int64_t *earliest)
-{
-    for (size_t i = 0; i < t->timer_count; i++) {
-        const hf_new_timer *timer = &t->timers[i];
-        if (is_replaced(t, i))
-            continue;
-        int64_t at = timer->at ? timer->at : batch->now + timer->delay;
-        hf_id id = hf__batch_id(batch);
-        char text[HF_ID_TEXT];
-        hf_id_format(id, text);
-        struct hf__cell *c = hf__batch_add(batch, HF__STMT_PUT_TIMERS);
-        c[0] = hf__number(tenant);
-        c[1] = hf__uuid(run);
-        c[2] = hf__text(hf__batch_printf(batch, "timer:%s", text));
-        c[3] = hf__text(timer->key);
-        c[4] = hf__text(timer->payload);
-        c[5] = hf__text(timer->token);
-        c[6] = hf__number(at);
-        *earliest = earlier(*earliest, at);
-    }
-}
-
-void hf__transition_outbox(struct hf__batch *batch, int tenant, const hf_id *run, int64_t seq,
-                           const hf_transition *t)
-{
-    for (size_t i = 0; i < t->outbox_count; i++) {
-        hf_id *id = hf__arena_alloc(batch->arena, sizeof *id);
-        if (!id) {
-            batch->failed = true;
-            return;
-        }
-        *id = hf__batch_id(batch);
-        struct hf__cell *c = hf__batch_add(batch, HF__STMT_INSERT_OUTBOX);
-        c[0] = hf__uuid(id);
-        c[1] = hf__number(tenant);
-        c[2] = hf__uuid(run);
-        c[3] = hf__number(seq);
-        c[4] = hf__text(t->outbox[i].type);
-        c[5] = hf__text(t->outbox[i].payload);
-    }
-}
-
-void hf__transition_tasks(struct hf__batch *batch, int tenant, const hf_id *run,
-                          const hf_transition *t)
-{
-    for (size_t i = 0; i < t->task_count; i++) {
-        const hf_new_task *task = &t->tasks[i];
-        hf_id *id = hf__arena_alloc(batch->arena, sizeof *id);
-        if (!id) {
-            batch->failed = true;
-            return;
-        }
-        *id = hf_id_is_zero(task->id) ? hf__batch_id(batch) : task->id;
-        struct hf__cell *c = hf__batch_add(batch, HF__STMT_INSERT_TASKS);
-        c[0] = hf__number(tenant);
-        c[1] = hf__uuid(id);
-        c[2] = hf__uuid(run);
-        c[3] = hf__text(task->name);
-        c[4] = hf__text(task->assignee);
-        c[5] = hf__text(task->roles);
-        c[6] = hf__text(task->payload);
-        c[7] = hf__text(task->form);
-        c[8] = hf__text(task->token);
-        c[9] = hf__number_or_null(task->due_at);
-    }
-}
-
-static void consume(struct hf__batch *batch, struct hf__op *op, struct hf__row *row)
-{
-    const hf_transition *t = op->commit.transition;
-    for (size_t i = 0; i < t->consumed_count; i++) {
-        struct hf__cell *c = hf__batch_add(batch, HF__STMT_CONSUME_SIGNALS);
-        c[0] = hf__number(op->tenant);
-        c[1] = hf__uuid(&row->id);
-        c[2] = hf__text(t->consumed[i]);
-        row->last_signal = t->consumed[i];
-    }
-    for (size_t i = 0; i < t->cancelled_timer_count; i++) {
-        struct hf__cell *c = hf__batch_add(batch, HF__STMT_CANCEL_TIMERS);
-        c[0] = hf__number(op->tenant);
-        c[1] = hf__uuid(&row->id);
-        c[2] = hf__text(t->cancelled_timers[i]);
-    }
-}
-
-static void blame(struct hf__batch *batch, struct hf__op *op, struct hf__row *row)
-{
-    const hf_transition *t = op->commit.transition;
-    for (size_t i = 0; i < t->blamed_count; i++) {
-        hf_id *letter = hf__arena_alloc(batch->arena, sizeof *letter);
-        if (!letter) {
-            batch->failed = true;
-            return;
-        }
-        *letter = hf__batch_id(batch);
-        struct hf__cell *c = hf__batch_add(batch, HF__STMT_BLAME_SIGNALS);
-        c[0] = hf__number(op->tenant);
-        c[1] = hf__uuid(&row->id);
-        c[2] = hf__text(t->blamed[i]);
-        c[3] = hf__text(actor_of(op));
-        c[4] = hf__uuid(letter);
-        c[5] = hf__number(batch->flusher->max_poison);
-    }
-}
-
-static void journal_extra(struct hf__batch *batch, struct hf__op *op, struct hf__row *row)
-{
-    const hf_transition *t = op->commit.transition;
-    for (size_t i = 0; i < t->event_count; i++) {
-        const hf_new_event *event = &t->events[i];
-        int kind = hf__event_kind(event->kind);
-        hf__journal(batch, row, kind, event->name, actor_of(op), event->step, event->data);
-        row->has_steps |= kind == HF__STEP;
-    }
-}
-
 /* ---- The row ---- */
 
 int64_t hf__row_wake_time(const struct hf__batch *batch, const struct hf__row *row)
@@ -398,7 +145,7 @@ int64_t hf__row_wake_time(const struct hf__batch *batch, const struct hf__row *r
                        (row->wait_count == 0 || (row->wake_on_failure && row->failed_child));
     if (row->unseen || children_in)
         return batch->now;
-    return earlier(earlier(row->next_visible, row->waiting_until), row->timeout_at);
+    return hf__earlier(hf__earlier(row->next_visible, row->waiting_until), row->timeout_at);
 }
 
 /* Lets go of the lease and of what the run waited for. */
@@ -434,7 +181,7 @@ static void wait_row(struct hf__batch *batch, const hf_transition *t, struct hf_
     row->wait_count = t->wait_children > row->child_ends ? t->wait_children - row->child_ends : 0;
     hf__transition_timers(batch, row->tenant, &row->id, t, &timer);
     row->has_mail |= t->timer_count > 0;
-    row->run_at = earlier(hf__row_wake_time(batch, row), timer);
+    row->run_at = hf__earlier(hf__row_wake_time(batch, row), timer);
 }
 
 static void pending_row(struct hf__batch *batch, const hf_transition *t, struct hf__row *row)
@@ -443,7 +190,7 @@ static void pending_row(struct hf__batch *batch, const hf_transition *t, struct 
     bool retry = t->turn == HF_TURN_RETRY;
     release(row);
     row->status = HF_PENDING;
-    row->run_at = earlier(batch->now + (retry ? t->retry_delay : 0), row->timeout_at);
+    row->run_at = hf__earlier(batch->now + (retry ? t->retry_delay : 0), row->timeout_at);
     if (!retry)
         row->attempt = 0;
     hf__transition_timers(batch, row->tenant, &row->id, t, &timer);
@@ -479,64 +226,6 @@ static void outcome(const hf_transition *t, struct hf__row *row)
     row->last_error = t->turn == HF_TURN_SUCCEED ? NULL : t->last_error;
 }
 
-/* The mail that tells a parent how a child ended. */
-static void mail_parent(struct hf__batch *batch, const struct hf__row *row,
-                        const struct hf__row *parent)
-{
-    char id[HF_ID_TEXT];
-    hf_id_format(row->id, id);
-    struct hf__buffer json = { 0 };
-    hf__buffer_addf(&json, "{\"run\":\"%s\",\"workflow\":\"%s\",\"status\":\"%s\",\"key\":", id,
-                    row->workflow, hf_status_name(row->status));
-    if (row->key)
-        hf__buffer_add_json_string(&json, row->key, strlen(row->key));
-    else
-        hf__buffer_add_text(&json, "null");
-    hf__buffer_addf(&json, ",\"result\":%s,\"error\":%s}", row->result ? row->result : "null",
-                    row->error ? row->error : "null");
-    char *payload = json.failed ? NULL : hf__arena_strdup(batch->arena, json.data);
-    hf__buffer_free(&json);
-    if (!payload)
-        batch->failed = true;
-
-    struct hf__cell *c = hf__batch_add(batch, HF__STMT_INSERT_SIGNALS);
-    c[0] = hf__number(parent->tenant);
-    c[1] = hf__uuid(&parent->id);
-    c[2] = hf__text(hf__batch_printf(batch, CHILD_MAIL "%s", id));
-    c[3] = hf__text("child");
-    c[4] = hf__text(row->key ? row->key : row->workflow);
-    c[5] = hf__text(payload);
-    c[7] = hf__text(hf__batch_printf(batch, "%s", id));
-    c[9] = hf__number(row->status != HF_SUCCEEDED);
-    c[10] = hf__number(0);
-}
-
-/* Ten thousand ends are not ten thousand turns: the parent wakes when the last one it waits for is in. One that failed or
- * was cancelled gets its mail too: it may be retried. */
-static void end_child(struct hf__batch *batch, const struct hf__row *row)
-{
-    struct hf__row *parent = hf__batch_row(batch, row->parent);
-    if (!parent || parent->status == HF_SUCCEEDED || row->end_is_told)
-        return;
-    mail_parent(batch, row, parent);
-    parent->dirty = true;
-    parent->has_mail = true;
-    parent->child_ends++;
-    parent->failed_child |= row->status != HF_SUCCEEDED;
-    if (parent->wait_count > 0)
-        parent->wait_count--;
-    else
-        return;
-    if (parent->wait_count > 0 && !(parent->wake_on_failure && row->status != HF_SUCCEEDED))
-        return;
-    if (parent->status == HF_WAITING) {
-        parent->run_at = batch->now;
-        hf__wake_lane(batch, parent->lane, parent->run_at);
-    } else if (parent->status == HF_PAUSED) {
-        parent->due_at = batch->now;
-    }
-}
-
 void hf__row_finish(struct hf__batch *batch, struct hf__row *row, hf_status status)
 {
     release(row);
@@ -544,7 +233,7 @@ void hf__row_finish(struct hf__batch *batch, struct hf__row *row, hf_status stat
     row->run_at = 0;
     row->pause_requested = false;
     row->finished_at = batch->now;
-    end_child(batch, row);
+    hf__end_child(batch, row);
     hf__wake_watchers(batch, row, true);
 }
 
@@ -592,12 +281,12 @@ static void apply_turn(struct hf__batch *batch, struct hf__op *op, struct hf__ro
     } else {
         pending_row(batch, t, row);
     }
-    hf__journal(batch, row, HF__LIFECYCLE, turn_event(t->turn), actor_of(op), NULL,
+    hf__journal(batch, row, HF__LIFECYCLE, turn_event(t->turn), hf__commit_actor(op), NULL,
                 turn_data(batch, op, row));
     op->commit.seq = row->event_seq;
     if (row->pause_requested && !hf_status_finished(row->status)) {
         pause_row(batch, row);
-        hf__journal(batch, row, HF__LIFECYCLE, "paused", actor_of(op), NULL, NULL);
+        hf__journal(batch, row, HF__LIFECYCLE, "paused", hf__commit_actor(op), NULL, NULL);
     }
     if (row->status == HF_PENDING || row->status == HF_WAITING)
         hf__wake_lane(batch, row->lane, row->run_at);
@@ -629,17 +318,17 @@ void hf__commit_decide(struct hf__batch *batch, struct hf__op *op)
                    hf_status_name(target(t)));
         return;
     }
-    if (!children_possible(batch, op))
+    if (!hf__children_possible(batch, op))
         return;
     if (t->unleased && hf_id_is_zero(op->commit.mark))
         op->commit.mark = hf__batch_id(batch);
     row->version++;
     row->revision++;
     row->dirty = true;
-    journal_extra(batch, op, row);
-    consume(batch, op, row);
-    blame(batch, op, row);
-    insert_started(batch, op, row);
+    hf__transition_events(batch, op, row);
+    hf__transition_done_mail(batch, op, row);
+    hf__transition_blame(batch, op, row);
+    hf__insert_started(batch, op, row);
     apply_turn(batch, op, row);
     hf__transition_outbox(batch, op->tenant, &row->id, row->event_seq, t);
     hf__transition_tasks(batch, op->tenant, &row->id, t);

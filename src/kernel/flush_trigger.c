@@ -6,13 +6,6 @@
 #include "util/buffer.h"
 #include "util/json.h"
 
-static int64_t earlier(int64_t a, int64_t b)
-{
-    if (a == 0 || b == 0)
-        return a + b;
-    return a < b ? a : b;
-}
-
 static void first_event(struct hf__batch *batch, const struct hf__new_run *run, int64_t seq,
                         int kind, const hf_new_event *event)
 {
@@ -92,7 +85,7 @@ static void first_state(struct hf__batch *batch, const struct hf__new_run *run, 
     if (initial->turn != HF_TURN_WAIT)
         return;
     c[4] = hf__number(HF_WAITING);
-    c[6] = hf__number_or_null(earlier(wake, initial->waiting_until));
+    c[6] = hf__number_or_null(hf__earlier(wake, initial->waiting_until));
     c[21] = hf__text(hf__waiting_kind(initial));
     c[22] = hf__text(initial->waiting_token);
     c[23] = hf__number_or_null(initial->waiting_until);

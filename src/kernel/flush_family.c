@@ -1,0 +1,186 @@
+/* Families: a turn that starts children, and the end of a child, which is mail for its parent.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernel/batch.h"
+#include "util/buffer.h"
+
+#define CHILD_MAIL "child:" /* begins the id of the mail that a child's end is */
+
+void hf__ask_parent(struct hf__batch *batch, int tenant, const hf_id *run)
+{
+    const enum hf__stmt asked[] = {
+        HF__STMT_LOCK_PARENTS,
+        HF__STMT_PEEK_PARENTS,
+    };
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        struct hf__cell *c = hf__batch_add(batch, asked[i]);
+        c[0] = hf__number(tenant);
+        c[1] = hf__uuid(run);
+    }
+}
+
+static void ask_new_run(struct hf__batch *batch, int tenant, const hf_id *id,
+                        const hf_trigger_spec *spec)
+{
+    struct hf__cell *c = hf__batch_add(batch, HF__STMT_EXPLAIN_REFUSED);
+    c[0] = hf__number(tenant);
+    c[1] = hf__uuid(id);
+    c[2] = hf__text(spec->workflow);
+    c[3] = hf__text(spec->key);
+}
+
+void hf__ask_started(struct hf__batch *batch, const struct hf__op *op)
+{
+    const hf_transition *t = op->commit.transition;
+    for (size_t i = 0; i < t->child_count; i++)
+        ask_new_run(batch, op->tenant, &op->commit.child_ids[i], &t->children[i]);
+    for (size_t i = 0; i < t->start_count; i++)
+        ask_new_run(batch, op->tenant, &op->commit.start_ids[i], &t->starts[i]);
+}
+
+/* The answer about a run to be started: its workflow must exist and its key be free. */
+static hf_code check_new_run(struct hf__batch *batch, const hf_id *id)
+{
+    const struct hf__table *out = hf__batch_out(batch, HF__STMT_EXPLAIN_REFUSED);
+    for (int i = 0; i < out->nrows; i++) {
+        const struct hf__cell *c = hf__table_row(out, i);
+        if (!hf_id_equal(hf__as_uuid(c[0]), *id))
+            continue;
+        if (hf__is_null(c[1]))
+            return HF_UNKNOWN_WORKFLOW;
+        return hf__is_null(c[3]) ? HF_OK : HF_CONFLICT;
+    }
+    return HF_INTERNAL;
+}
+
+static int by_workflow_and_key(const void *left, const void *right)
+{
+    const hf_trigger_spec *a = *(const hf_trigger_spec *const *)left;
+    const hf_trigger_spec *b = *(const hf_trigger_spec *const *)right;
+    int order = strcmp(a->workflow, b->workflow);
+    return order ? order : strcmp(a->key, b->key);
+}
+
+/* Two children of one turn cannot have one key: the one that has a sibling's, or NULL. */
+static const hf_trigger_spec *find_twin(struct hf__batch *batch, const hf_transition *t)
+{
+    const hf_trigger_spec **keyed =
+        hf__arena_alloc(batch->arena, (t->child_count + 1) * sizeof *keyed);
+    size_t count = 0;
+    if (!keyed) {
+        batch->failed = true;
+        return NULL;
+    }
+    for (size_t i = 0; i < t->child_count; i++)
+        if (t->children[i].key)
+            keyed[count++] = &t->children[i];
+    qsort(keyed, count, sizeof *keyed, by_workflow_and_key);
+    for (size_t i = 1; i < count; i++)
+        if (by_workflow_and_key(&keyed[i - 1], &keyed[i]) == 0)
+            return keyed[i];
+    return NULL;
+}
+
+bool hf__children_possible(struct hf__batch *batch, struct hf__op *op)
+{
+    const hf_transition *t = op->commit.transition;
+    const hf_trigger_spec *twin = find_twin(batch, t);
+    if (twin) {
+        hf__op_end(op, HF_CONFLICT, "two children of \"%s\" have the key \"%s\"", twin->workflow,
+                   twin->key);
+        return false;
+    }
+    for (size_t i = 0; i < t->child_count; i++) {
+        hf_code code = check_new_run(batch, &op->commit.child_ids[i]);
+        if (code == HF_OK)
+            continue;
+        hf__op_end(op, code, "the child run of \"%s\" cannot be started: %s",
+                   t->children[i].workflow, hf_code_meaning(code));
+        return false;
+    }
+    return true;
+}
+
+void hf__insert_started(struct hf__batch *batch, struct hf__op *op, struct hf__row *row)
+{
+    const hf_transition *t = op->commit.transition;
+    for (size_t i = 0; i < t->child_count; i++)
+        hf__insert_run(batch, &(struct hf__new_run){
+                                  .tenant = op->tenant,
+                                  .id = &op->commit.child_ids[i],
+                                  .spec = &t->children[i],
+                                  .actor = hf__commit_actor(op),
+                                  .parent = &row->id,
+                                  .root = hf_id_is_zero(row->root) ? &row->id : &row->root,
+                                  .always = true,
+                              });
+    for (size_t i = 0; i < t->start_count; i++)
+        if (check_new_run(batch, &op->commit.start_ids[i]) == HF_OK)
+            hf__insert_run(batch, &(struct hf__new_run){
+                                      .tenant = op->tenant,
+                                      .id = &op->commit.start_ids[i],
+                                      .spec = &t->starts[i],
+                                      .actor = hf__commit_actor(op),
+                                      .always = true,
+                                  });
+}
+
+/* The mail that tells a parent how a child ended. */
+static void mail_parent(struct hf__batch *batch, const struct hf__row *row,
+                        const struct hf__row *parent)
+{
+    char id[HF_ID_TEXT];
+    hf_id_format(row->id, id);
+    struct hf__buffer json = { 0 };
+    hf__buffer_addf(&json, "{\"run\":\"%s\",\"workflow\":\"%s\",\"status\":\"%s\",\"key\":", id,
+                    row->workflow, hf_status_name(row->status));
+    if (row->key)
+        hf__buffer_add_json_string(&json, row->key, strlen(row->key));
+    else
+        hf__buffer_add_text(&json, "null");
+    hf__buffer_addf(&json, ",\"result\":%s,\"error\":%s}", row->result ? row->result : "null",
+                    row->error ? row->error : "null");
+    char *payload = json.failed ? NULL : hf__arena_strdup(batch->arena, json.data);
+    hf__buffer_free(&json);
+    if (!payload)
+        batch->failed = true;
+
+    struct hf__cell *c = hf__batch_add(batch, HF__STMT_INSERT_SIGNALS);
+    c[0] = hf__number(parent->tenant);
+    c[1] = hf__uuid(&parent->id);
+    c[2] = hf__text(hf__batch_printf(batch, CHILD_MAIL "%s", id));
+    c[3] = hf__text("child");
+    c[4] = hf__text(row->key ? row->key : row->workflow);
+    c[5] = hf__text(payload);
+    c[7] = hf__text(hf__batch_printf(batch, "%s", id));
+    c[9] = hf__number(row->status != HF_SUCCEEDED);
+    c[10] = hf__number(0);
+}
+
+/* Ten thousand ends are not ten thousand turns: the parent wakes when the last one it waits for is in. One that failed or
+ * was cancelled gets its mail too: it may be retried. */
+void hf__end_child(struct hf__batch *batch, const struct hf__row *row)
+{
+    struct hf__row *parent = hf__batch_row(batch, row->parent);
+    if (!parent || parent->status == HF_SUCCEEDED || row->end_is_told)
+        return;
+    mail_parent(batch, row, parent);
+    parent->dirty = true;
+    parent->has_mail = true;
+    parent->child_ends++;
+    parent->failed_child |= row->status != HF_SUCCEEDED;
+    if (parent->wait_count > 0)
+        parent->wait_count--;
+    else
+        return;
+    if (parent->wait_count > 0 && !(parent->wake_on_failure && row->status != HF_SUCCEEDED))
+        return;
+    if (parent->status == HF_WAITING) {
+        parent->run_at = batch->now;
+        hf__wake_lane(batch, parent->lane, parent->run_at);
+    } else if (parent->status == HF_PAUSED) {
+        parent->due_at = batch->now;
+    }
+}
