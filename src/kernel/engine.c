@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernel/engine.h"
 
-#include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +14,7 @@
 #include "util/error.h"
 
 #define MAX_GROUPS 8
+#define FEW_CALLERS 16
 #define DEFAULT_MAX_OPEN 8
 #define DEFAULT_MAX_IDLE 4
 #define DEFAULT_CONNECT_LIMIT HF_SECONDS(5)
@@ -205,42 +206,48 @@ int hf__engine_schema(const struct hf__engine *engine)
 
 /* ---- Group commit ---- */
 
-void hf__engine_submit(struct hf__engine *engine, struct hf__op *op)
+/* A trigger may go anywhere. A few callers share flushes best in one group; only many keep two groups busy. */
+static bool fits_first_group(struct hf__engine *engine, const struct hf__op *op)
 {
-    hf__group_submit(engine->groups[op->shard % (uint64_t)engine->group_count], op);
+    return op->kind == HF__OP_TRIGGER && hf__group_queued(engine->groups[0]) < FEW_CALLERS;
 }
 
-/* Counts operations that are not decided yet. */
+void hf__engine_submit(struct hf__engine *engine, struct hf__op *op)
+{
+    uint64_t group = fits_first_group(engine, op) ? 0 : op->shard % (uint64_t)engine->group_count;
+    hf__group_submit(engine->groups[group], op);
+}
+
+/* Counts operations that are not decided yet. A semaphore, since the waiter may free it as soon as it wakes, and since one
+ * answer is one call of the system. */
 struct latch {
-    pthread_mutex_t mutex;
-    pthread_cond_t done;
-    size_t left;
+    atomic_size_t left;
+    sem_t done;
 };
 
 static void latch_down(struct hf__op *op, void *arg)
 {
     (void)op;
     struct latch *latch = arg;
-    pthread_mutex_lock(&latch->mutex);
-    if (--latch->left == 0)
-        pthread_cond_signal(&latch->done);
-    pthread_mutex_unlock(&latch->mutex);
+    if (atomic_fetch_sub(&latch->left, 1) == 1)
+        sem_post(&latch->done);
 }
 
 void hf__engine_apply(struct hf__engine *engine, struct hf__op *ops, size_t count)
 {
-    struct latch latch = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, count };
+    struct latch latch;
+    if (count == 0)
+        return;
+    atomic_init(&latch.left, count);
+    sem_init(&latch.done, 0, 0);
     for (size_t i = 0; i < count; i++) {
         ops[i].done = latch_down;
         ops[i].done_arg = &latch;
         hf__engine_submit(engine, &ops[i]);
     }
-    pthread_mutex_lock(&latch.mutex);
-    while (latch.left > 0)
-        pthread_cond_wait(&latch.done, &latch.mutex);
-    pthread_mutex_unlock(&latch.mutex);
-    pthread_cond_destroy(&latch.done);
-    pthread_mutex_destroy(&latch.mutex);
+    while (sem_wait(&latch.done) != 0)
+        ; /* a signal came in between */
+    sem_destroy(&latch.done);
 }
 
 hf_code hf__engine_trouble(struct hf__engine *engine, hf_error *out)

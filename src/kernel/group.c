@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernel/group.h"
 
-#include <errno.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -30,8 +31,8 @@ struct hf__group {
     pthread_cond_t work;
     struct hf__op *first;
     struct hf__op *last;
-    size_t queued;
-    size_t wanted; /* the thread sleeps until so many are queued */
+    atomic_size_t queued; /* also read without the mutex */
+    bool asleep;          /* the thread waits for work */
     bool closing;
     hf_error trouble; /* code HF_OK: none */
 };
@@ -66,9 +67,14 @@ void hf__group_submit(struct hf__group *group, struct hf__op *op)
     op->give_up_at = patience < 0 ? 0 : hf__monotonic_us() + patience;
     pthread_mutex_lock(&group->mutex);
     push_back(group, op);
-    if (group->queued == group->wanted)
+    if (group->asleep)
         pthread_cond_signal(&group->work);
     pthread_mutex_unlock(&group->mutex);
+}
+
+size_t hf__group_queued(struct hf__group *group)
+{
+    return atomic_load_explicit(&group->queued, memory_order_relaxed);
 }
 
 static size_t payload_bytes(const struct hf__op *op)
@@ -316,22 +322,23 @@ static void flush_all(struct hf__group *group, struct hf__op **ops, size_t count
     }
 }
 
-/* Sleeps until there is work. Callers that were answered together come back together: waiting a moment for as many as
- * the last flush had saves flushes; a lone caller never waits. Called with the mutex held. */
-static void await_work(struct hf__group *group, size_t last_count)
+/* Callers that were answered together come back together: giving way to them for a moment, until there are as many as
+ * the last flush had, saves flushes. Yielding, not sleeping: waking up again costs more than the moment. A lone caller is
+ * never waited for. */
+static void gather(struct hf__group *group, size_t last_count)
 {
-    if (last_count > 1 && group->queued < last_count && !group->closing) {
-        int64_t until = hf__monotonic_us() + GATHER_FOR;
-        struct timespec time = { .tv_sec = until / 1000000, .tv_nsec = until % 1000000 * 1000 };
-        group->wanted = last_count;
-        while (group->queued < last_count && !group->closing &&
-               pthread_cond_timedwait(&group->work, &group->mutex, &time) != ETIMEDOUT)
-            ;
-    }
-    group->wanted = 1;
+    int64_t until = last_count > 1 ? hf__monotonic_us() + GATHER_FOR : 0;
+    while (hf__group_queued(group) < last_count && hf__monotonic_us() < until)
+        sched_yield();
+}
+
+/* Sleeps until there is work. Called with the mutex held. */
+static void await_work(struct hf__group *group)
+{
+    group->asleep = true;
     while (!group->first && !group->closing)
         pthread_cond_wait(&group->work, &group->mutex);
-    group->wanted = 0;
+    group->asleep = false;
 }
 
 static void *group_thread(void *arg)
@@ -340,8 +347,9 @@ static void *group_thread(void *arg)
     struct hf__op *ops[MAX_OPS];
     size_t count = 0;
     do {
+        gather(group, count);
         pthread_mutex_lock(&group->mutex);
-        await_work(group, count);
+        await_work(group);
         count = take(group, ops);
         pthread_mutex_unlock(&group->mutex);
         flush_all(group, ops, count);
@@ -366,11 +374,7 @@ hf_code hf__group_start(struct hf__group **out, const struct hf__group_options *
         return hf__nomem(err);
     group->options = *options;
     pthread_mutex_init(&group->mutex, NULL);
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&group->work, &attr);
-    pthread_condattr_destroy(&attr);
+    pthread_cond_init(&group->work, NULL);
     hf__flusher_init(&group->flusher, options->driver, NULL);
     group->flusher.woke = options->woke;
     group->flusher.woke_arg = options->woke_arg;

@@ -40,14 +40,17 @@ static void set_pages(struct hf__sqlite_checkpointer *checkpointer, int pages)
     pthread_mutex_unlock(&checkpointer->mutex);
 }
 
-/* Without this a WAL that is written all the time would never begin anew. Most pages were copied
- * just before by the passive checkpoint, so writers wait for the rest only. */
-static void truncate_wal(struct hf__sqlite_checkpointer *checkpointer)
+/* Copies the rest while nobody writes, so that the WAL begins anew at its start: a file that does not grow is flushed in
+ * half the time, and without this a WAL that is written all the time would grow for ever. Most pages were copied just
+ * before by the passive checkpoint, so writers do not wait long. */
+static void begin_anew(struct hf__sqlite_checkpointer *checkpointer, bool cut)
 {
     if (hf__sqlite_turn_take(&checkpointer->turn, NULL) != HF_OK)
         return;
-    if (sqlite3_wal_checkpoint_v2(checkpointer->session.handle, NULL, SQLITE_CHECKPOINT_TRUNCATE,
-                                  NULL, NULL) == SQLITE_OK)
+    int rc = sqlite3_wal_checkpoint_v2(checkpointer->session.handle, NULL,
+                                       cut ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE,
+                                       NULL, NULL);
+    if (cut && rc == SQLITE_OK)
         set_pages(checkpointer, 0);
     hf__sqlite_turn_give(&checkpointer->turn);
 }
@@ -69,8 +72,7 @@ static void *checkpoint_loop(void *arg)
         pthread_mutex_unlock(&checkpointer->mutex);
         sqlite3_wal_checkpoint_v2(checkpointer->session.handle, NULL, SQLITE_CHECKPOINT_PASSIVE,
                                   NULL, NULL);
-        if (pages > LONG_WAL)
-            truncate_wal(checkpointer);
+        begin_anew(checkpointer, pages > LONG_WAL);
         pthread_mutex_lock(&checkpointer->mutex);
     }
     pthread_mutex_unlock(&checkpointer->mutex);
