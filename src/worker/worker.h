@@ -29,8 +29,8 @@
 #include <stdatomic.h>
 
 enum {
-    HF__CLAIM_MOST = 500,       /* runs of one claim */
-    HF__AHEAD_MOST = 1000,      /* runs queued or running */
+    HF__CLAIM_MOST = 1000,      /* runs of one claim */
+    HF__AHEAD_MOST = 2000,      /* runs queued or running */
     HF__COMMITTING_MOST = 4000, /* commits under way */
     HF__RINGING_LANES = 64,     /* lanes named by wake-ups; more mean "any" */
     HF__ALONE_ATTEMPT = 3,      /* a suspect in its third attempt runs alone */
