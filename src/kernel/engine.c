@@ -250,14 +250,6 @@ void hf__engine_apply(struct hf__engine *engine, struct hf__op *ops, size_t coun
     sem_destroy(&latch.done);
 }
 
-hf_code hf__engine_trouble(struct hf__engine *engine, hf_error *out)
-{
-    hf_code code = HF_OK;
-    for (int i = 0; code == HF_OK && i < engine->group_count; i++)
-        code = hf__group_trouble(engine->groups[i], out);
-    return code;
-}
-
 /* ---- Reading, and small writes ---- */
 
 static hf_code query_once(struct hf__engine *engine, enum hf__stmt stmt,

@@ -35,9 +35,6 @@ int hf__engine_schema(const struct hf__engine *engine);
 void hf__engine_submit(struct hf__engine *engine, struct hf__op *op);
 void hf__engine_apply(struct hf__engine *engine, struct hf__op *ops, size_t count);
 
-/* What keeps the flushers from working at this moment, HF_OK if nothing does. */
-hf_code hf__engine_trouble(struct hf__engine *engine, hf_error *out);
-
 /* Reading, and the small writes that need no group: one statement on a pooled connection, in its own transaction. Result
  * rows live in result->arena. Retried once if the connection was found broken before it was sent. */
 hf_code hf__engine_query(struct hf__engine *engine, enum hf__stmt stmt,

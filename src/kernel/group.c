@@ -34,7 +34,6 @@ struct hf__group {
     atomic_size_t queued; /* also read without the mutex */
     bool asleep;          /* the thread waits for work */
     bool closing;
-    hf_error trouble; /* code HF_OK: none */
 };
 
 /* ---- The queue ---- */
@@ -134,26 +133,7 @@ static bool is_closing(struct hf__group *group)
     return closing;
 }
 
-/* ---- The store's health ---- */
-
-static void set_trouble(struct hf__group *group, hf_code code, const hf_error *err)
-{
-    pthread_mutex_lock(&group->mutex);
-    group->trouble.code = code;
-    if (code != HF_OK)
-        group->trouble = *err;
-    pthread_mutex_unlock(&group->mutex);
-}
-
-hf_code hf__group_trouble(struct hf__group *group, hf_error *out)
-{
-    pthread_mutex_lock(&group->mutex);
-    hf_code code = group->trouble.code;
-    if (out && code != HF_OK)
-        *out = group->trouble;
-    pthread_mutex_unlock(&group->mutex);
-    return code;
-}
+/* ---- The connection ---- */
 
 static void disconnect(struct hf__group *group)
 {
@@ -303,7 +283,6 @@ static void flush_all(struct hf__group *group, struct hf__op **ops, size_t count
         hf_code code = connect(group, &err);
         if (code == HF_OK)
             code = hf__flush(&group->flusher, ops, count, &unknown, &err);
-        set_trouble(group, code, &err);
         if (code == HF_OK) {
             end_locked_out(ops, count);
             size_t left = hand_out(ops, count);

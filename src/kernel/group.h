@@ -24,6 +24,5 @@ void hf__group_stop(struct hf__group *group);
 void hf__group_submit(struct hf__group *group, struct hf__op *op);
 /* How many wait for the next flush, at about this moment. */
 size_t hf__group_queued(struct hf__group *group);
-hf_code hf__group_trouble(struct hf__group *group, hf_error *out);
 
 #endif

@@ -159,13 +159,3 @@ void hf__pool_give(struct hf__pool *pool, struct hf__conn *conn)
     if (close)
         pool->options.driver->disconnect(close);
 }
-
-int hf__pool_open(struct hf__pool *pool)
-{
-    int open = 0;
-    pthread_mutex_lock(&pool->mutex);
-    for (int i = 0; i < pool->options.max_open; i++)
-        open += pool->slots[i].conn != NULL;
-    pthread_mutex_unlock(&pool->mutex);
-    return open;
-}

@@ -22,7 +22,5 @@ void hf__pool_free(struct hf__pool *pool);
 hf_code hf__pool_take(struct hf__pool *pool, struct hf__conn **out, hf_error *err);
 /* A connection that is lost is closed. */
 void hf__pool_give(struct hf__pool *pool, struct hf__conn *conn);
-/* Open connections at this moment. */
-int hf__pool_open(struct hf__pool *pool);
 
 #endif
