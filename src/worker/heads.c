@@ -13,6 +13,7 @@
 /* Runs that become due are not always committed in the order of their run_at; this much disorder
  * is allowed for. */
 #define FLOOR_SLACK HF_SECONDS(1)
+#define REMEMBERED 1024 /* empty heads */
 
 static int by_urgency(const void *a, const void *b)
 {
@@ -49,7 +50,7 @@ int64_t hf__heads_next(const struct hf__heads *heads)
     int64_t now = hf__heads_now(heads), next = 0;
     for (size_t i = 0; i < heads->count; i++) {
         int64_t run_at = heads->items[i].run_at;
-        if (run_at > now && (!next || run_at < next))
+        if (run_at > now && run_at != HF__HEAD_EMPTY && (!next || run_at < next))
             next = run_at;
     }
     return next;
@@ -99,9 +100,28 @@ static bool stood_still(const struct hf__heads *before, const struct hf__head *h
     return old && old->run_at == head->run_at && head->run_at < now;
 }
 
+/* What had work and has none now. `items` holds what was found, sorted, and has room for the old. */
+static size_t remember_empty(const struct hf__heads *old, struct hf__head *items, size_t found)
+{
+    const struct hf__heads now = { .items = items, .count = found };
+    size_t count = found;
+    for (size_t i = 0; i < old->count && count - found < REMEMBERED; i++) {
+        const struct hf__head *head = &old->items[i];
+        if (!find(&now, head->lane, head->priority))
+            items[count++] = (struct hf__head){
+                .lane = head->lane,
+                .priority = head->priority,
+                .run_at = HF__HEAD_EMPTY,
+            };
+    }
+    qsort(items, count, sizeof *items, by_urgency);
+    return count;
+}
+
 static hf_code replace(struct hf__heads *heads, const struct hf__table *found, hf_error *err)
 {
-    struct hf__head *items = hf__calloc((size_t)found->nrows + 1, sizeof *items);
+    size_t count = (size_t)found->nrows;
+    struct hf__head *items = hf__calloc(count + heads->count + 1, sizeof *items);
     if (!items)
         return hf__nomem(err);
     read_clock(heads, found);
@@ -110,10 +130,11 @@ static hf_code replace(struct hf__heads *heads, const struct hf__table *found, h
         items[i] = read_head(hf__table_row(found, i));
         heads->passed_over |= stood_still(heads, &items[i], heads->store_now);
     }
-    qsort(items, (size_t)found->nrows, sizeof *items, by_urgency);
+    qsort(items, count, sizeof *items, by_urgency);
+    count = remember_empty(heads, items, count);
     free(heads->items);
     heads->items = items;
-    heads->count = (size_t)found->nrows;
+    heads->count = count;
     heads->looked_at = hf__monotonic_us();
     if (!heads->passed_over)
         heads->passed_since = 0;
@@ -140,43 +161,48 @@ hf_code hf__heads_look(hf_worker *worker, hf_error *err)
     return code;
 }
 
-static void forget_lane(struct hf__heads *heads, int32_t lane)
+static bool is_among(const int32_t *lanes, size_t count, int32_t lane)
 {
-    size_t kept = 0;
+    for (size_t i = 0; i < count; i++)
+        if (lanes[i] == lane)
+            return true;
+    return false;
+}
+
+static void empty_lanes(struct hf__heads *heads, const int32_t *lanes, size_t count)
+{
     for (size_t i = 0; i < heads->count; i++)
-        if (heads->items[i].lane != lane)
-            heads->items[kept++] = heads->items[i];
-    heads->count = kept;
+        if (is_among(lanes, count, heads->items[i].lane)) {
+            heads->items[i].run_at = HF__HEAD_EMPTY;
+            heads->items[i].rung = false;
+        }
 }
 
 /* Floors of heads that are still there are kept. */
 static hf_code merge(struct hf__heads *heads, const int32_t *lanes, size_t count,
                      const struct hf__table *found, hf_error *err)
 {
-    struct hf__head *fresh = hf__calloc((size_t)found->nrows + 1, sizeof *fresh);
-    if (!fresh)
-        return hf__nomem(err);
-    for (int i = 0; i < found->nrows; i++) {
-        fresh[i] = read_head(hf__table_row(found, i));
-        const struct hf__head *old = find(heads, fresh[i].lane, fresh[i].priority);
-        fresh[i].floor = old ? old->floor : 0;
-    }
-    for (size_t i = 0; i < count; i++)
-        forget_lane(heads, lanes[i]);
-
-    size_t total = heads->count + (size_t)found->nrows;
-    struct hf__head *items = hf__realloc(heads->items, (total + 1) * sizeof *items);
-    if (items) {
-        memcpy(items + heads->count, fresh, (size_t)found->nrows * sizeof *items);
-        qsort(items, total, sizeof *items, by_urgency);
-        heads->items = items;
-        heads->count = total;
-        read_clock(heads, found);
-    } else {
+    size_t most = heads->count + (size_t)found->nrows;
+    struct hf__head *items = hf__realloc(heads->items, (most + 1) * sizeof *items);
+    if (!items) {
         heads->looked_at = 0;
+        return hf__nomem(err);
     }
-    free(fresh);
-    return items ? HF_OK : hf__nomem(err);
+    heads->items = items;
+    empty_lanes(heads, lanes, count);
+    size_t total = heads->count;
+    for (int i = 0; i < found->nrows; i++) {
+        struct hf__head fresh = read_head(hf__table_row(found, i));
+        struct hf__head *old = find(heads, fresh.lane, fresh.priority);
+        if (old)
+            old->run_at = fresh.run_at;
+        else
+            items[total++] = fresh;
+    }
+    heads->count = total;
+    qsort(items, total, sizeof *items, by_urgency);
+    read_clock(heads, found);
+    return HF_OK;
 }
 
 hf_code hf__heads_look_at(hf_worker *worker, const int32_t *lanes, size_t count, hf_error *err)
@@ -196,6 +222,21 @@ hf_code hf__heads_look_at(hf_worker *worker, const int32_t *lanes, size_t count,
     hf__buffer_free(&json);
     hf__arena_free(&arena);
     return code;
+}
+
+bool hf__heads_ring(hf_worker *worker, const int32_t *lanes, size_t count)
+{
+    struct hf__heads *heads = &worker->heads;
+    for (size_t i = 0; i < count; i++) {
+        const struct hf__lane *lane = hf__lanes_find(&worker->lanes, lanes[i]);
+        bool known = !lane || !lane->served;
+        for (size_t j = 0; j < heads->count; j++)
+            if (heads->items[j].lane == lanes[i])
+                known = heads->items[j].rung = true;
+        if (!known)
+            return false;
+    }
+    return true;
 }
 
 /* ---- Claiming ---- */
@@ -231,8 +272,8 @@ char *hf__heads_json(struct hf__heads *heads, struct hf__arena *arena, bool with
         size_t size = same_priority(heads, from);
         for (size_t i = 0; i < size; i++) {
             const struct hf__head *head = &heads->items[from + (i + heads->rotation) % size];
-            if (head->run_at <= now)
-                add_head(&json, head, with_floors ? head->floor : 0);
+            if (head->run_at <= now || head->rung)
+                add_head(&json, head, with_floors && !head->rung ? head->floor : 0);
         }
         from += size;
     }
@@ -245,7 +286,8 @@ char *hf__heads_json_all(const struct hf__heads *heads, struct hf__arena *arena)
     struct hf__buffer json = { 0 };
     hf__buffer_add_text(&json, "[");
     for (size_t i = 0; i < heads->count; i++)
-        add_head(&json, &heads->items[i], 0);
+        if (heads->items[i].run_at != HF__HEAD_EMPTY)
+            add_head(&json, &heads->items[i], 0);
     return close_json(&json, arena);
 }
 

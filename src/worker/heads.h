@@ -1,5 +1,6 @@
 /* Heads: the (lane, priority) pairs that have unfinished runs, as last seen. What a claim
- * probes, in which order, and how long the claimer may sleep. Used by one thread.
+ * probes, in which order, and how long the claimer may sleep. Pairs that had some are remembered,
+ * so that a wake-up can be followed by a claim at once. Used by one thread.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef HF_WORKER_HEADS_H
 #define HF_WORKER_HEADS_H
@@ -8,11 +9,14 @@
 
 #include "util/arena.h"
 
+#define HF__HEAD_EMPTY INT64_MAX
+
 struct hf__head {
     int32_t lane;
     int priority;
-    int64_t run_at; /* earliest, store clock */
+    int64_t run_at; /* earliest, store clock; HF__HEAD_EMPTY: nothing was there */
     int64_t floor;  /* nothing is left before it; 0: unknown */
+    bool rung;      /* a wake-up named its lane since */
 };
 
 struct hf__heads {
@@ -31,6 +35,9 @@ struct hf__heads {
 hf_code hf__heads_look(hf_worker *worker, hf_error *err);
 /* Looks at the served ones among these lanes only. */
 hf_code hf__heads_look_at(hf_worker *worker, const int32_t *lanes, size_t count, hf_error *err);
+/* Takes what is remembered of these lanes for due, until the next look. False: one of them is served
+ * but was never seen with work, so it must be looked at. */
+bool hf__heads_ring(hf_worker *worker, const int32_t *lanes, size_t count);
 /* The store's clock, carried on by ours. */
 int64_t hf__heads_now(const struct hf__heads *heads);
 bool hf__heads_due(const struct hf__heads *heads);
@@ -38,10 +45,10 @@ bool hf__heads_due(const struct hf__heads *heads);
 int64_t hf__heads_next(const struct hf__heads *heads);
 /* The same, asked of the store, for when due runs that cannot be had hide later ones. */
 hf_code hf__heads_ask_next(hf_worker *worker, int64_t *run_at, hf_error *err);
-/* The due heads for a claim: [[lane, priority, floor], ...]. Lanes of one priority take turns in
+/* The heads that are due or rung, for a claim: [[lane, priority, floor], ...]. Lanes of one priority take turns in
  * coming first. NULL: no memory. */
 char *hf__heads_json(struct hf__heads *heads, struct hf__arena *arena, bool with_floors);
-/* All heads, due or not. */
+/* All heads that are not empty, due or not. */
 char *hf__heads_json_all(const struct hf__heads *heads, struct hf__arena *arena);
 /* A claim took the run of this head that was due at `due_at`. */
 void hf__heads_taken(struct hf__heads *heads, int32_t lane, int priority, int64_t due_at);
