@@ -137,8 +137,9 @@ void hf__postgres_ring(struct hf__conn *conn, const struct hf__wake *wake);
 
 /* ---- answers: reading what the pipeline gives back ---- */
 
-/* Reads all that is owed; the first failure that is not forgiven is reported. */
-hf_code hf__postgres_drain(struct hf__conn *conn, hf_error *err);
+/* Reads so many of the answers that are owed; the first failure that is not forgiven is reported. What is left is read
+ * with the next: the answers to wake-ups, for which nobody waits. */
+hf_code hf__postgres_drain(struct hf__conn *conn, int awaited, hf_error *err);
 /* Marks the connection as lost and forgets what was owed. */
 void hf__postgres_abandon(struct hf__conn *conn);
 

@@ -180,17 +180,31 @@ static bool drain_one(struct hf__conn *conn, const struct hf__postgres_owed *owe
     return whole;
 }
 
-hf_code hf__postgres_drain(struct hf__conn *conn, hf_error *err)
+/* The first of them, once they are all sent: a wake-up that waits in our own buffer wakes nobody. */
+static bool may_stop(struct hf__conn *conn, int read, int awaited)
+{
+    return read >= awaited && PQflush(conn->pg) <= 0;
+}
+
+hf_code hf__postgres_drain(struct hf__conn *conn, int awaited, hf_error *err)
 {
     hf_code code = HF_OK;
+    int read = 0;
     conn->refused = false;
     conn->committed = false;
-    for (int i = 0; i < conn->owed_count; i++)
-        if (!drain_one(conn, &conn->owed[i], &code, err))
+    while (read < conn->owed_count && !may_stop(conn, read, awaited)) {
+        if (!drain_one(conn, &conn->owed[read], &code, err))
             break;
-    conn->owed_count = 0;
+        read++;
+    }
+    if (read < awaited && code == HF_OK)
+        code = hf__postgres_fail(err, NULL, conn->pg, "a statement");
+    conn->owed_count = conn->lost ? 0 : conn->owed_count - read;
+    if (conn->owed_count > 0)
+        memmove(conn->owed, conn->owed + read, (size_t)conn->owed_count * sizeof *conn->owed);
     conn->settings_queued = conn->settings_queued && conn->in_transaction;
-    settle_prepared(conn);
+    if (conn->owed_count == 0)
+        settle_prepared(conn);
     if (conn->lost || PQstatus(conn->pg) != CONNECTION_OK)
         hf__postgres_abandon(conn);
     return code;

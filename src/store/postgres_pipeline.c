@@ -9,6 +9,8 @@
 
 /* Settings, prepare, statement, sync point. */
 enum { NOTIFY_ANSWERS = 4 };
+/* Prepare, statement, sync point. */
+enum { COMMIT_ANSWERS = 3 };
 
 static hf_code check_alive(struct hf__conn *conn, hf_error *err)
 {
@@ -47,14 +49,13 @@ static hf_code owe(struct hf__conn *conn, int sent, enum hf__postgres_step step,
     return HF_OK;
 }
 
-static hf_code queue_command(struct hf__conn *conn, enum hf__postgres_step step, const char *sql,
-                             hf_error *err)
+static hf_code queue_rollback(struct hf__conn *conn)
 {
-    hf_code code = make_room(conn, 1, err);
+    hf_code code = make_room(conn, 1, NULL);
     if (code != HF_OK)
         return code;
-    int sent = PQsendQueryParams(conn->pg, sql, 0, NULL, NULL, NULL, NULL, 1);
-    return owe(conn, sent, step, -1, NULL, err);
+    int sent = PQsendQueryParams(conn->pg, "ROLLBACK", 0, NULL, NULL, NULL, NULL, 1);
+    return owe(conn, sent, HF__STEP_COMMAND, -1, NULL, NULL);
 }
 
 hf_code hf__postgres_queue_settings(struct hf__conn *conn, bool local, hf_error *err)
@@ -92,12 +93,15 @@ static hf_code queue_prepare(struct hf__conn *conn, enum hf__stmt stmt, hf_error
     return code;
 }
 
-static hf_code queue_statement(struct hf__conn *conn, enum hf__stmt stmt, struct hf__table *result,
-                               hf_error *err)
+/* With the parameters that were encoded last, prepared if it is not yet. */
+static hf_code queue_statement(struct hf__conn *conn, enum hf__postgres_step step,
+                               enum hf__stmt stmt, struct hf__table *result, hf_error *err)
 {
     const struct hf__statement *statement = &conn->db->statements[stmt];
     const struct hf__postgres_params *params = &conn->params;
-    hf_code code = make_room(conn, 1, err);
+    hf_code code = queue_prepare(conn, stmt, err);
+    if (code == HF_OK)
+        code = make_room(conn, 1, err);
     if (code != HF_OK)
         return code;
     int sent = conn->unprepared
@@ -105,7 +109,15 @@ static hf_code queue_statement(struct hf__conn *conn, enum hf__stmt stmt, struct
                                        params->values, params->lengths, params->formats, 1)
                    : PQsendQueryPrepared(conn->pg, statement->name, params->count, params->values,
                                          params->lengths, params->formats, 1);
-    return owe(conn, sent, HF__STEP_STATEMENT, (int)stmt, result, err);
+    return owe(conn, sent, step, (int)stmt, result, err);
+}
+
+/* A statement that takes nothing. */
+static hf_code queue_bare(struct hf__conn *conn, enum hf__postgres_step step, enum hf__stmt stmt,
+                          hf_error *err)
+{
+    hf_code code = hf__postgres_encode(&conn->params, &conn->db->statements[stmt], NULL, err);
+    return code == HF_OK ? queue_statement(conn, step, stmt, NULL, err) : code;
 }
 
 /* Without a session of our own, each transaction brings its settings: the explicit one, or the implicit one that lasts until
@@ -123,7 +135,7 @@ hf_code hf__postgres_begin(struct hf__conn *conn, hf_error *err)
 {
     hf_code code = check_alive(conn, err);
     if (code == HF_OK)
-        code = queue_command(conn, HF__STEP_COMMAND, "BEGIN ISOLATION LEVEL READ COMMITTED", err);
+        code = queue_bare(conn, HF__STEP_COMMAND, HF__STMT_BEGIN, err);
     if (code != HF_OK)
         return code;
     conn->in_transaction = true;
@@ -150,9 +162,7 @@ hf_code hf__postgres_send(struct hf__conn *conn, enum hf__stmt stmt, const struc
     if (code == HF_OK)
         code = ensure_settings(conn, err);
     if (code == HF_OK)
-        code = queue_prepare(conn, stmt, err);
-    if (code == HF_OK)
-        code = queue_statement(conn, stmt, result, err);
+        code = queue_statement(conn, HF__STEP_STATEMENT, stmt, result, err);
     return code;
 }
 
@@ -162,7 +172,7 @@ hf_code hf__postgres_sync(struct hf__conn *conn, hf_error *err)
     if (code != HF_OK || conn->owed_count == 0)
         return code;
     code = queue_sync_point(conn, err);
-    return code == HF_OK ? hf__postgres_drain(conn, err) : code;
+    return code == HF_OK ? hf__postgres_drain(conn, conn->owed_count, err) : code;
 }
 
 static hf_code queue_notify(struct hf__conn *conn, enum hf__stmt stmt, const char *channel,
@@ -206,9 +216,9 @@ static void queue_wake(struct hf__conn *conn, const struct hf__wake *wake)
 /* COMMIT and its sync point, both or neither: a COMMIT left in the queue would be performed by a later sync. */
 static hf_code queue_commit(struct hf__conn *conn, hf_error *err)
 {
-    hf_code code = make_room(conn, 2, err);
+    hf_code code = make_room(conn, COMMIT_ANSWERS, err);
     if (code == HF_OK)
-        code = queue_command(conn, HF__STEP_COMMIT, "COMMIT", err);
+        code = queue_bare(conn, HF__STEP_COMMIT, HF__STMT_COMMIT, err);
     return code == HF_OK ? queue_sync_point(conn, err) : code;
 }
 
@@ -220,6 +230,7 @@ hf_code hf__postgres_commit(struct hf__conn *conn, const struct hf__wake *wake, 
     if (code != HF_OK)
         return code;
     code = queue_commit(conn, err);
+    int awaited = conn->owed_count;
     if (code == HF_OK) {
         conn->in_transaction = false;
         queue_wake(conn, wake);
@@ -229,7 +240,7 @@ hf_code hf__postgres_commit(struct hf__conn *conn, const struct hf__wake *wake, 
         *unknown = conn->lost;
         return code;
     }
-    code = hf__postgres_drain(conn, err);
+    code = hf__postgres_drain(conn, awaited, err);
     conn->in_transaction = !conn->committed && !conn->lost;
     if (conn->committed && code == HF_UNAVAILABLE)
         code = HF_OK; /* it was answered before the connection broke */
@@ -251,12 +262,11 @@ void hf__postgres_rollback(struct hf__conn *conn)
 {
     if (conn->lost || (!conn->in_transaction && conn->owed_count == 0))
         return;
-    bool ready = disown(conn) == HF_OK &&
-                 queue_command(conn, HF__STEP_COMMAND, "ROLLBACK", NULL) == HF_OK &&
+    bool ready = disown(conn) == HF_OK && queue_rollback(conn) == HF_OK &&
                  queue_sync_point(conn, NULL) == HF_OK;
     conn->in_transaction = false;
     if (ready)
-        hf__postgres_drain(conn, NULL);
+        hf__postgres_drain(conn, conn->owed_count, NULL);
     if (!ready || PQtransactionStatus(conn->pg) != PQTRANS_IDLE)
         hf__postgres_abandon(conn);
 }
@@ -266,5 +276,5 @@ void hf__postgres_ring(struct hf__conn *conn, const struct hf__wake *wake)
     if (conn->lost || conn->in_transaction)
         return;
     queue_wake(conn, wake);
-    hf__postgres_drain(conn, NULL);
+    hf__postgres_drain(conn, conn->owed_count, NULL);
 }

@@ -2,7 +2,8 @@
 -- Leases due runs to a worker, most urgent first: heads is a JSON array of [lane, priority, floor], in the order in
 -- which they are looked at; floor is a run_at below which nothing is left. Runs whose lease expired are taken only up
 -- to an attempt. The attempt is counted here and the journal says started. Paused workflows and disabled tenants are
--- passed over. Served by run_claim. Serves: workers.
+-- passed over. A locked row stays where it is, so it is updated by its place (ctid); one that was changed between the
+-- snapshot and its lock is left for the next claim. Served by run_claim. Serves: workers.
 -- takes: one (heads text, most int, worker text, lease bigint, suspect_attempts int)
 -- gives: (id uuid, tenant_id int, tenant text, workflow text, lane int, key text, priority int, attempt int,
 --   max_attempts int, version bigint, revision bigint, event_seq bigint, run_at bigint, due_at bigint, claimed_from
@@ -13,14 +14,15 @@
 --   dead_letter text, now bigint)
 WITH t AS MATERIALIZED (SELECT holdfast.now() AS now),
 due AS MATERIALIZED (
-    SELECT r.tenant_id, r.id
+    SELECT r.ctid, n.name AS tenant, w.name, coalesce($4, w.lease) AS lease, w.max_attempts, w.retry_base, w.retry_cap,
+           w.dead_letter, t.now
       FROM t
      CROSS JOIN jsonb_array_elements($1::jsonb) AS h(head)
       JOIN holdfast.lane l ON l.id = (h.head->>0)::int
       JOIN holdfast.workflow w ON w.id = l.workflow_id AND NOT w.paused
       JOIN holdfast.tenant n ON n.id = l.tenant_id AND NOT n.disabled
      CROSS JOIN LATERAL (
-        SELECT c.tenant_id, c.id
+        SELECT c.ctid
           FROM holdfast.run c
          WHERE c.lane = l.id AND c.priority = (h.head->>1)::int
            AND c.run_at >= (h.head->>2)::bigint AND c.run_at <= t.now
@@ -32,28 +34,27 @@ due AS MATERIALIZED (
 ), ok AS (
     UPDATE holdfast.run r
        SET status = 1, claimed_from = r.status, due_at = r.run_at, version = r.version + 1, attempt = r.attempt + 1,
-           event_seq = r.event_seq + 1, leased_by = $3, started_at = coalesce(r.started_at, t.now), updated_at = t.now,
-           run_at = CASE WHEN r.timeout_at > t.now THEN least(t.now + coalesce($4, w.lease), r.timeout_at)
-                         ELSE t.now + coalesce($4, w.lease) END
-      FROM t, due d, holdfast.workflow w
-     WHERE r.tenant_id = ANY (ARRAY[d.tenant_id]) AND r.id = d.id AND w.id = r.workflow_id
-    RETURNING r.id, r.tenant_id, w.name, r.lane, r.key, r.priority, r.attempt,
-              coalesce(r.max_attempts, w.max_attempts) AS max_attempts, r.version, r.revision, r.event_seq, r.run_at,
+           event_seq = r.event_seq + 1, leased_by = $3, started_at = coalesce(r.started_at, d.now), updated_at = d.now,
+           run_at = CASE WHEN r.timeout_at > d.now THEN least(d.now + d.lease, r.timeout_at) ELSE d.now + d.lease END
+      FROM due d
+     WHERE r.ctid = d.ctid
+    RETURNING r.id, r.tenant_id, d.tenant, d.name, r.lane, r.key, r.priority, r.attempt,
+              coalesce(r.max_attempts, d.max_attempts) AS max_attempts, r.version, r.revision, r.event_seq, r.run_at,
               r.due_at, r.claimed_from, r.has_mail, r.has_steps, r.watched, r.input, r.state, r.error, r.error_code,
               r.last_error, r.current_step, r.waiting_kind, r.waiting_token, r.waiting_until, r.wait_count,
               r.last_worker, r.subject, r.reference, r.tags, r.partition, r.trace, r.actor, r.parent, r.root,
-              r.timeout_at, r.created_at, r.started_at, coalesce($4, w.lease) AS lease, w.retry_base, w.retry_cap,
-              w.dead_letter, r.updated_at
+              r.timeout_at, r.created_at, r.started_at, d.lease, d.retry_base, d.retry_cap,
+              d.dead_letter, r.updated_at
 ), journal AS (
     INSERT INTO holdfast.event (run_id, seq, version, tenant_id, at, kind, name, actor)
     SELECT o.id, o.event_seq, o.version, o.tenant_id, o.updated_at, 0, 'started', $3 FROM ok o
 )
-SELECT o.id, o.tenant_id, n.name, o.name, o.lane, o.key, o.priority, o.attempt, o.max_attempts, o.version, o.revision,
+SELECT o.id, o.tenant_id, o.tenant, o.name, o.lane, o.key, o.priority, o.attempt, o.max_attempts, o.version, o.revision,
        o.event_seq, o.run_at, o.due_at, o.claimed_from, o.has_mail, o.has_steps, o.watched, o.input, o.state, o.error,
        o.error_code, o.last_error, o.current_step, o.waiting_kind, o.waiting_token, o.waiting_until, o.wait_count,
        o.last_worker, o.subject, o.reference, o.tags, o.partition, o.trace, o.actor, o.parent, o.root, o.timeout_at,
        o.created_at, o.started_at, o.lease, o.retry_base, o.retry_cap, o.dead_letter, o.updated_at
-  FROM ok o JOIN holdfast.tenant n ON n.id = o.tenant_id;
+  FROM ok o;
 
 -- name: find_heads
 -- For each lane its priorities that have unfinished runs, with the earliest run_at of each, by skipping through

@@ -23,6 +23,20 @@ SELECT pg_catalog.set_config(s.name, s.value, $1)
                                       ELSE pg_catalog.current_setting('synchronous_commit') END),
                ('search_path', 'pg_catalog, pg_temp')) AS s (name, value);
 
+-- name: begin
+-- Begins a transaction. Serves: every flush.
+-- only: postgres
+-- takes: nothing
+-- gives: nothing
+BEGIN ISOLATION LEVEL READ COMMITTED;
+
+-- name: commit
+-- Ends a transaction. Serves: every flush.
+-- only: postgres
+-- takes: nothing
+-- gives: nothing
+COMMIT;
+
 -- name: try_migrate_lock
 -- One migration at a time; the lock ends with the transaction. The number spells "holdfast". Serves: migrations.
 -- only: postgres
