@@ -46,7 +46,6 @@ static hf_code prepare(hf_client *client, const hf_trigger_spec *spec, const hf_
         .trigger = { .id = hf__new_id(), .spec = spec, .initial = initial },
         .error = err,
     };
-    op->shard = hf__shard_of(op->trigger.id);
     return HF_OK;
 }
 

@@ -14,7 +14,6 @@
 #include "util/error.h"
 
 #define MAX_GROUPS 8
-#define FEW_CALLERS 16
 #define DEFAULT_MAX_OPEN 8
 #define DEFAULT_MAX_IDLE 4
 #define DEFAULT_CONNECT_LIMIT HF_SECONDS(5)
@@ -206,16 +205,9 @@ int hf__engine_schema(const struct hf__engine *engine)
 
 /* ---- Group commit ---- */
 
-/* A trigger may go anywhere. A few callers share flushes best in one group; only many keep two groups busy. */
-static bool fits_first_group(struct hf__engine *engine, const struct hf__op *op)
-{
-    return op->kind == HF__OP_TRIGGER && hf__group_queued(engine->groups[0]) < FEW_CALLERS;
-}
-
 void hf__engine_submit(struct hf__engine *engine, struct hf__op *op)
 {
-    uint64_t group = fits_first_group(engine, op) ? 0 : op->shard % (uint64_t)engine->group_count;
-    hf__group_submit(engine->groups[group], op);
+    hf__group_submit(engine->groups[op->shard % (uint64_t)engine->group_count], op);
 }
 
 /* Counts operations that are not decided yet. A semaphore, since the waiter may free it as soon as it wakes, and since one

@@ -16,7 +16,9 @@
 #define MAX_OPS 2000                /* in one flush */
 #define MAX_BYTES (4 * 1024 * 1024) /* of payloads in one flush */
 #define SHARED_TRIES 3              /* after so many it is flushed alone */
-#define GATHER_FOR 100 /* us to wait for callers that were just answered to come back */
+#define GATHER_EACH 10   /* us to wait for each caller that was just answered to come back */
+#define GATHER_LEAST 100 /* us for all of them */
+#define GATHER_MOST 1000
 #define LOCKED_PAUSE HF_MILLISECONDS(1) /* before looking again at runs that others have locked */
 #define FIRST_BACKOFF HF_MILLISECONDS(20)
 #define LAST_BACKOFF HF_MILLISECONDS(500)
@@ -25,6 +27,7 @@ struct hf__group {
     struct hf__group_options options;
     struct hf__flusher flusher; /* its conn is NULL while the store is away */
     int64_t connected_at;
+    size_t expected; /* callers that may want something soon; 0: do not wait for them */
     pthread_t thread;
 
     pthread_mutex_t mutex; /* guards what follows */
@@ -285,6 +288,7 @@ static void flush_all(struct hf__group *group, struct hf__op **ops, size_t count
             code = hf__flush(&group->flusher, ops, count, &unknown, &err);
         if (code == HF_OK) {
             end_locked_out(ops, count);
+            group->expected = count > 1 ? hf__group_queued(group) + count : 0;
             size_t left = hand_out(ops, count);
             clear_again(ops, left);
             put_back(group, ops, left);
@@ -301,14 +305,18 @@ static void flush_all(struct hf__group *group, struct hf__op **ops, size_t count
     }
 }
 
-/* Callers that were answered together come back together: giving way to them for a moment, until there are as many as
- * the last flush had, saves flushes. Yielding, not sleeping: waking up again costs more than the moment. A lone caller is
- * never waited for. */
-static void gather(struct hf__group *group, size_t last_count)
+/* Callers that were answered together come back together: giving way to them for a moment, until they are there beside
+ * those who wait already, saves flushes. Yielding, not sleeping: waking up again costs more than the moment. A lone caller
+ * is never waited for. */
+static void gather(struct hf__group *group)
 {
-    int64_t until = last_count > 1 ? hf__monotonic_us() + GATHER_FOR : 0;
-    while (hf__group_queued(group) < last_count && hf__monotonic_us() < until)
+    int64_t patience = (int64_t)group->expected * GATHER_EACH;
+    patience = patience < GATHER_LEAST ? GATHER_LEAST : patience;
+    patience = patience > GATHER_MOST ? GATHER_MOST : patience;
+    int64_t until = group->expected ? hf__monotonic_us() + patience : 0;
+    while (hf__group_queued(group) < group->expected && hf__monotonic_us() < until)
         sched_yield();
+    group->expected = 0;
 }
 
 /* Sleeps until there is work. Called with the mutex held. */
@@ -326,7 +334,7 @@ static void *group_thread(void *arg)
     struct hf__op *ops[MAX_OPS];
     size_t count = 0;
     do {
-        gather(group, count);
+        gather(group);
         pthread_mutex_lock(&group->mutex);
         await_work(group);
         count = take(group, ops);
