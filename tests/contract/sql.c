@@ -71,7 +71,12 @@ static bool step_all(sqlite3_stmt *statement, invariants_row row, void *arg)
     return rc == SQLITE_DONE;
 }
 
-/* In the writer's turn, as the memory store's handle is shared. */
+static void obey_triggers(sqlite3 *handle, int whether)
+{
+    sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, whether, NULL);
+}
+
+/* In the writer's turn, as the memory store's handle is shared; yet as any other program, which obeys the triggers. */
 static bool run_sqlite(const char *text, invariants_row row, void *arg, char *error, size_t size)
 {
     sqlite3 *handle = file ? file : database->memory_session.handle;
@@ -80,11 +85,13 @@ static bool run_sqlite(const char *text, invariants_row row, void *arg, char *er
     hf__sqlite_turn_init(&turn, database);
     if (hf__sqlite_turn_take(&turn, NULL) != HF_OK)
         abort();
+    obey_triggers(handle, 1);
     bool ok = sqlite3_prepare_v2(handle, text, -1, &statement, NULL) == SQLITE_OK &&
               step_all(statement, row, arg);
     if (!ok)
         snprintf(error, size, "%s", sqlite3_errmsg(handle));
     sqlite3_finalize(statement);
+    obey_triggers(handle, handle == file);
     hf__sqlite_turn_give(&turn);
     hf__sqlite_turn_close(&turn);
     return ok;

@@ -52,6 +52,21 @@ log()
     [[ "$output" == src/bad.c:1:* ]]
 }
 
+@test "a statement that rewrites the journal is found" {
+    mkdir -p src/sql/migrate
+    printf -- '-- UPDATE event in a remark\nUPDATE run SET status = 1;\nINSERT INTO event (seq) VALUES (1);\n' >src/sql/good.sql
+    printf 'DELETE FROM run WHERE 1;\n' >src/sql/purge.sql
+    printf 'UPDATE event SET at = 0;\n' >src/sql/migrate/001_x.sql
+    "$HOLDFAST_SOURCE/tools/check_sql.py" src
+    for bad in 'UPDATE holdfast.event SET at = 0' 'DELETE FROM event' 'DELETE FROM run' 'INSERT OR REPLACE INTO run VALUES (1)' \
+        'REPLACE INTO event VALUES (1)'; do
+        echo "$bad;" >src/sql/bad.sql
+        run "$HOLDFAST_SOURCE/tools/check_sql.py" src
+        [ "$status" -eq 1 ]
+        [[ "$output" == src/sql/bad.sql:1:* ]]
+    done
+}
+
 @test "a link to nowhere is found" {
     printf '# Some heading\n[here](#some-heading) [web](https://example.org) [there](other.md#its-part)\n' >README.md
     printf '## Its part\n' >other.md
