@@ -43,7 +43,7 @@ HF_PUBLIC hf_code hf_open_as(hf_client **out, hf_client *base, const char *tenan
 HF_PUBLIC void hf_close(hf_client *client);
 
 /* The library's version, "0.1.0". */
-HF_PUBLIC const char *hf_version(void);
+HF_PUBLIC const char *hf_library_version(void);
 /* The schema's version in the store and the newest one this library knows. */
 HF_PUBLIC hf_code hf_schema(hf_client *client, int *in_store, int *newest,
                             hf_error *err) HF_MUST_CHECK;

@@ -4,7 +4,7 @@
 #define HOLDFAST_H
 
 #include <holdfast/client.h>
+#include <holdfast/function.h>
 #include <holdfast/transition.h>
-#include <holdfast/worker.h>
 
 #endif

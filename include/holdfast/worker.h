@@ -14,8 +14,9 @@ typedef struct hf_worker hf_worker;
 typedef struct hf_ctx hf_ctx;
 
 /* HF_OK: succeeded, with the result given by hf_return (else null). HF_RETRY: try again later, not counted as a
- * fault of the input but as an attempt. HF_PERMANENT: failed for good. Any other code: failed, tried again by the
- * workflow's policy. `err->message` becomes the run's last_error. */
+ * fault of the input but as an attempt. HF_PERMANENT: failed for good. HF_SUSPENDED, handed up from a function of
+ * <holdfast/function.h>: the run waits. Any other code: failed, tried again by the workflow's policy. `err->message`
+ * becomes the run's last_error. */
 typedef hf_code (*hf_handler)(hf_ctx *ctx, const char *input, hf_error *err, void *arg);
 
 /* The run at hand; strings live as long as the handler runs. */

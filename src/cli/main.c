@@ -24,9 +24,9 @@ static void keep_standard_files(void)
 static int show_version(const struct cli_session *session)
 {
     if (session->json)
-        printf("{\"version\":\"%s\"}\n", hf_version());
+        printf("{\"version\":\"%s\"}\n", hf_library_version());
     else
-        printf("holdfast %s\n", hf_version());
+        printf("holdfast %s\n", hf_library_version());
     return CLI_OK;
 }
 

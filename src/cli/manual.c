@@ -82,7 +82,7 @@ static void put_roff_topic(FILE *out, const struct cli_topic *topic)
 
 void cli_write_man(FILE *out)
 {
-    fprintf(out, ".TH HOLDFAST 1 \"\" \"holdfast %s\" \"User Commands\"\n", hf_version());
+    fprintf(out, ".TH HOLDFAST 1 \"\" \"holdfast %s\" \"User Commands\"\n", hf_library_version());
     fputs(".SH NAME\nholdfast \\- durable workflows on SQLite and PostgreSQL\n"
           ".SH SYNOPSIS\n.B holdfast\n[OPTION...] COMMAND [ARGUMENT...]\n"
           ".SH DESCRIPTION\n"

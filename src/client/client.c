@@ -17,7 +17,7 @@
 #define DEFAULT_TENANT "default"
 #define MAX_PAYLOAD_LIMIT ((size_t)256 * 1024 * 1024)
 
-const char *hf_version(void)
+const char *hf_library_version(void)
 {
     return HF__VERSION;
 }

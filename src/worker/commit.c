@@ -78,16 +78,16 @@ static void send_plain(hf_ctx *turn)
 {
     hf_transition *t = &turn->transition;
     turn->plain = true;
-    if (t->turn == HF_TURN_SUCCEED) {
+    if (t->turn == HF_TURN_SUCCEED || t->turn == HF_TURN_WAIT) {
+        t->error_code = t->turn == HF_TURN_SUCCEED ? "result_refused" : "wait_refused";
         t->turn = HF_TURN_FAIL;
-        t->error_code = "result_refused";
     }
     if (!t->last_error || t->result)
         t->last_error = turn->op_error.message;
     t->result = NULL;
     t->error = NULL;
-    t->event_count = 0;
-    t->start_count = 0;
+    t->event_count = t->start_count = t->child_count = 0;
+    t->timer_count = t->outbox_count = t->task_count = 0;
     turn->op.error = NULL;
     hf__turn_commit(turn);
 }
@@ -149,7 +149,8 @@ void hf__turn_commit(hf_ctx *turn)
         .actor = turn->worker->name,
         .commit = {
             .transition = &turn->transition,
-            .start_ids = &turn->start_id,
+            .start_ids = turn->start_ids ? turn->start_ids : &turn->start_id,
+            .child_ids = turn->child_ids,
             .parentless = hf_id_is_zero(run->parent),
         },
         .error = error,

@@ -71,7 +71,7 @@ hf_code hf__identity_register(hf_worker *worker, hf_error *err)
     row[2] = hf__text(worker->serves_json);
     row[3] = hf__text(worker->host);
     row[4] = hf__number(getpid());
-    row[5] = hf__text(hf_version());
+    row[5] = hf__text(hf_library_version());
     row[6] = hf__number(worker->threads);
     row[7] = hf__number(FIRST_TTL + 3 * worker->heartbeat);
     hf_code code = params.failed ? hf__nomem(err) : HF_OK;

@@ -187,8 +187,10 @@ static void report_loss(const hf_ctx *turn, hf_code lost, int64_t duration)
 static void decide(hf_ctx *turn, hf_code code, hf_error *err, struct hf__random *random)
 {
     hf_transition *t = &turn->transition;
-    t->events = turn->events;
-    t->event_count = turn->event_count;
+    if (code == HF_SUSPENDED && turn->suspended)
+        return;
+    turn->start_ids = turn->child_ids = NULL;
+    *t = (hf_transition){ .events = turn->events, .event_count = turn->event_count };
     if (hf__turn_overdue(turn)) {
         fail_for_good(turn, "deadline_exceeded",
                       "the run's deadline passed while it was worked on");
