@@ -158,22 +158,14 @@ hf_code hf_claim(hf_client *client, hf_claims **out, const hf_claim_spec *spec, 
 
 /* ---- Commit ---- */
 
-static hf_id *new_ids(size_t count)
-{
-    hf_id *ids = hf__calloc(count + 1, sizeof *ids);
-    for (size_t i = 0; ids && i < count; i++)
-        ids[i] = hf__new_id();
-    return ids;
-}
-
 hf_code hf_commit(hf_client *client, const hf_transition *transition, hf_id *child_ids,
                   hf_error *err)
 {
     hf_code code = hf__check_transition(transition, hf__engine_max_payload(client->engine), err);
     if (code != HF_OK)
         return code;
-    hf_id *children = new_ids(transition->child_count);
-    hf_id *starts = new_ids(transition->start_count);
+    hf_id *children = hf__new_ids(transition->child_count);
+    hf_id *starts = hf__new_ids(transition->start_count);
     if (children && starts) {
         struct hf__op op = {
             .kind = HF__OP_COMMIT,

@@ -29,6 +29,15 @@ hf_code hf__batch_send(struct hf__batch *batch, enum hf__stmt stmt, hf_error *er
     return driver->send(batch->flusher->conn, stmt, &sheet->in, &sheet->out, err);
 }
 
+hf_code hf__batch_send_all(struct hf__batch *batch, const enum hf__stmt *stmts, size_t count,
+                           hf_error *err)
+{
+    hf_code code = HF_OK;
+    for (size_t i = 0; code == HF_OK && i < count; i++)
+        code = hf__batch_send(batch, stmts[i], err);
+    return code;
+}
+
 struct hf__row *hf__batch_row(struct hf__batch *batch, hf_id id)
 {
     return hf_id_is_zero(id) ? NULL : hf__idmap_get(&batch->rows, id);

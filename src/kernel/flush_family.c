@@ -31,28 +31,38 @@ static void ask_new_run(struct hf__batch *batch, int tenant, const hf_id *id,
     c[3] = hf__text(spec->key);
 }
 
+/* The runs that an operation starts: a turn's, or a first transition's. */
+struct brood {
+    const hf_transition *turn;
+    const hf_id *child_ids;
+    const hf_id *start_ids;
+};
+
+static struct brood brood_of(const struct hf__op *op)
+{
+    if (op->kind == HF__OP_TRIGGER)
+        return (struct brood){ op->trigger.initial, op->trigger.child_ids, op->trigger.start_ids };
+    return (struct brood){ op->commit.transition, op->commit.child_ids, op->commit.start_ids };
+}
+
 void hf__ask_started(struct hf__batch *batch, const struct hf__op *op)
 {
-    const hf_transition *t = op->commit.transition;
-    for (size_t i = 0; i < t->child_count; i++)
-        ask_new_run(batch, op->tenant, &op->commit.child_ids[i], &t->children[i]);
-    for (size_t i = 0; i < t->start_count; i++)
-        ask_new_run(batch, op->tenant, &op->commit.start_ids[i], &t->starts[i]);
+    struct brood brood = brood_of(op);
+    for (size_t i = 0; i < brood.turn->child_count; i++)
+        ask_new_run(batch, op->tenant, &brood.child_ids[i], &brood.turn->children[i]);
+    for (size_t i = 0; i < brood.turn->start_count; i++)
+        ask_new_run(batch, op->tenant, &brood.start_ids[i], &brood.turn->starts[i]);
 }
 
 /* The answer about a run to be started: its workflow must exist and its key be free. */
-static hf_code check_new_run(struct hf__batch *batch, const hf_id *id)
+static hf_code check_new_run(struct hf__batch *batch, hf_id id)
 {
-    const struct hf__table *out = hf__batch_out(batch, HF__STMT_EXPLAIN_REFUSED);
-    for (int i = 0; i < out->nrows; i++) {
-        const struct hf__cell *c = hf__table_row(out, i);
-        if (!hf_id_equal(hf__as_uuid(c[0]), *id))
-            continue;
-        if (hf__is_null(c[1]))
-            return HF_UNKNOWN_WORKFLOW;
-        return hf__is_null(c[3]) ? HF_OK : HF_CONFLICT;
-    }
-    return HF_INTERNAL;
+    const struct hf__cell *c = hf__idmap_get(&batch->explained, id);
+    if (!c)
+        return HF_INTERNAL;
+    if (hf__is_null(c[1]))
+        return HF_UNKNOWN_WORKFLOW;
+    return hf__is_null(c[3]) ? HF_OK : HF_CONFLICT;
 }
 
 static int by_workflow_and_key(const void *left, const void *right)
@@ -85,46 +95,73 @@ static const hf_trigger_spec *find_twin(struct hf__batch *batch, const hf_transi
 
 bool hf__children_possible(struct hf__batch *batch, struct hf__op *op)
 {
-    const hf_transition *t = op->commit.transition;
-    const hf_trigger_spec *twin = find_twin(batch, t);
+    struct brood brood = brood_of(op);
+    const hf_trigger_spec *twin = find_twin(batch, brood.turn);
     if (twin) {
         hf__op_end(op, HF_CONFLICT, "two children of \"%s\" have the key \"%s\"", twin->workflow,
                    twin->key);
         return false;
     }
-    for (size_t i = 0; i < t->child_count; i++) {
-        hf_code code = check_new_run(batch, &op->commit.child_ids[i]);
+    for (size_t i = 0; i < brood.turn->child_count; i++) {
+        hf_code code = check_new_run(batch, brood.child_ids[i]);
         if (code == HF_OK)
             continue;
         hf__op_end(op, code, "the child run of \"%s\" cannot be started: %s",
-                   t->children[i].workflow, hf_code_meaning(code));
+                   brood.turn->children[i].workflow, hf_code_meaning(code));
         return false;
     }
     return true;
 }
 
-void hf__insert_started(struct hf__batch *batch, struct hf__op *op, struct hf__row *row)
+static void insert_brood(struct hf__batch *batch, const struct hf__op *op, const char *actor,
+                         const hf_id *parent, const hf_id *root)
 {
-    const hf_transition *t = op->commit.transition;
-    for (size_t i = 0; i < t->child_count; i++)
+    struct brood brood = brood_of(op);
+    for (size_t i = 0; i < brood.turn->child_count; i++)
         hf__insert_run(batch, &(struct hf__new_run){
                                   .tenant = op->tenant,
-                                  .id = &op->commit.child_ids[i],
-                                  .spec = &t->children[i],
-                                  .actor = hf__commit_actor(op),
-                                  .parent = &row->id,
-                                  .root = hf_id_is_zero(row->root) ? &row->id : &row->root,
+                                  .id = &brood.child_ids[i],
+                                  .spec = &brood.turn->children[i],
+                                  .actor = actor,
+                                  .parent = parent,
+                                  .root = root,
                                   .always = true,
                               });
-    for (size_t i = 0; i < t->start_count; i++)
-        if (check_new_run(batch, &op->commit.start_ids[i]) == HF_OK)
+    for (size_t i = 0; i < brood.turn->start_count; i++)
+        if (check_new_run(batch, brood.start_ids[i]) == HF_OK)
             hf__insert_run(batch, &(struct hf__new_run){
                                       .tenant = op->tenant,
-                                      .id = &op->commit.start_ids[i],
-                                      .spec = &t->starts[i],
-                                      .actor = hf__commit_actor(op),
+                                      .id = &brood.start_ids[i],
+                                      .spec = &brood.turn->starts[i],
+                                      .actor = actor,
                                       .always = true,
                                   });
+}
+
+void hf__insert_started(struct hf__batch *batch, struct hf__op *op, struct hf__row *row)
+{
+    insert_brood(batch, op, hf__commit_actor(op), &row->id,
+                 hf_id_is_zero(row->root) ? &row->id : &row->root);
+}
+
+void hf__insert_first_started(struct hf__batch *batch, struct hf__op *op)
+{
+    insert_brood(batch, op, op->actor, &op->trigger.id, &op->trigger.id);
+}
+
+bool hf__misses_a_child(const struct hf__op *op, const struct hf__idmap *made)
+{
+    struct brood brood = brood_of(op);
+    for (size_t i = 0; i < brood.turn->child_count; i++)
+        if (brood.turn->children[i].key && !hf__idmap_get(made, brood.child_ids[i]))
+            return true;
+    return false;
+}
+
+/* How a child ended, for its parent: one that was deleted unfinished is not waited for either. */
+static const char *end_name(const struct hf__row *row)
+{
+    return hf_status_finished(row->status) ? hf_status_name(row->status) : "deleted";
 }
 
 /* The mail that tells a parent how a child ended. */
@@ -135,7 +172,7 @@ static void mail_parent(struct hf__batch *batch, const struct hf__row *row,
     hf_id_format(row->id, id);
     struct hf__buffer json = { 0 };
     hf__buffer_addf(&json, "{\"run\":\"%s\",\"workflow\":\"%s\",\"status\":\"%s\",\"key\":", id,
-                    row->workflow, hf_status_name(row->status));
+                    row->workflow, end_name(row));
     if (row->key)
         hf__buffer_add_json_string(&json, row->key, strlen(row->key));
     else

@@ -81,8 +81,9 @@ size_t hf__group_queued(struct hf__group *group)
 
 static size_t payload_bytes(const struct hf__op *op)
 {
-    if (op->kind == HF__OP_TRIGGER && op->trigger.spec->input)
-        return strlen(op->trigger.spec->input);
+    if (op->kind == HF__OP_TRIGGER)
+        return (op->trigger.spec->input ? strlen(op->trigger.spec->input) : 64) +
+               (op->trigger.initial ? op->trigger.initial->child_count * 256 : 0);
     if (op->kind == HF__OP_COMMIT) {
         const hf_transition *t = op->commit.transition;
         return (t->state ? strlen(t->state) : 0) + (t->result ? strlen(t->result) : 0) +

@@ -31,8 +31,10 @@ struct hf__op {
             hf_id id; /* made by the client, so that sending again does no harm */
             const hf_trigger_spec *spec;
             const hf_transition *initial; /* NULL: none */
-            hf_id existing;               /* out: the run that has the key */
-            bool existed;                 /* out */
+            const hf_id *child_ids;       /* of initial, as for a commit */
+            const hf_id *start_ids;
+            hf_id existing; /* out: the run that has the key */
+            bool existed;   /* out */
         } trigger;
         struct {
             const char *heads; /* JSON: [[lane, priority, floor], ...] */

@@ -16,6 +16,7 @@
 #define THREADS_MOST 10000
 #define DEFAULT_POLL HF_SECONDS(5)
 #define POLL_LEAST HF_MILLISECONDS(1)
+#define MAKE_WAY_AFTER HF_SECONDS(30)
 #define DEFAULT_STOP_LIMIT HF_SECONDS(30)
 #define SPAN_MOST HF_DAYS(366)
 
@@ -150,6 +151,7 @@ static void apply_options(hf_worker *worker, const hf_worker_options *options)
         worker->poll = POLL_LEAST;
     worker->heartbeat = options->heartbeat;
     worker->stop_limit = options->stop_limit ? options->stop_limit : DEFAULT_STOP_LIMIT;
+    worker->make_way_after = MAKE_WAY_AFTER;
     worker->observer = options->observer;
     worker->observer_arg = options->observer_arg;
     worker->average = -1;

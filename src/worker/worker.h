@@ -160,6 +160,7 @@ struct hf_worker {
     int64_t poll;
     int64_t heartbeat; /* us; 0: by the leases */
     int64_t stop_limit;
+    int64_t make_way_after; /* us for which a suspect is passed over by a busy worker */
     hf_worker_observer observer;
     void *observer_arg;
     struct hf__registry registry;

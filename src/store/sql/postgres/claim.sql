@@ -119,7 +119,7 @@ SELECT s.run_id, s.id, s.type, s.name, s.payload, s.token, s.sender, s.position,
            m.attempts
       FROM holdfast.signal m
      WHERE m.run_id = n.run AND m.consumed_at IS NULL AND (m.visible_at <= holdfast.now() OR m.type = 'child')
-     ORDER BY m.visible_at, m.position LIMIT 10000) s;
+     ORDER BY m.visible_at, m.position LIMIT 100000) s;
 
 -- name: load_steps
 -- The recorded steps of claimed runs, by sequence. Served by the primary key of event. Serves: claims, steps.

@@ -105,8 +105,9 @@ SELECT e.run_id, e.data
 -- name: mailbox_summary
 -- What a mailbox holds for a run that is about to wait: child ends, whether one failed, whether anything visible is
 -- new since the holder looked, and when the next becomes visible. Left out is what the same turn takes out of it:
--- `done` are ids, `timers` are keys, each a JSON array or null. Served by signal_mailbox. Serves: commits to waiting,
--- resume.
+-- `done` are ids, `timers` are keys, each a JSON array or null. What is done comes from a subquery that does not depend
+-- on the row, so that it is hashed: a parent may be done with a hundred thousand ends. Served by signal_mailbox. Serves:
+-- commits to waiting, resume.
 -- takes: rows (run uuid, seen_position bigint, seen_at bigint, done text, timers text)
 -- gives: (run uuid, child_ends int, failed_child bool, unseen bool, next_visible bigint)
 SELECT n.run, m.child_ends, m.failed_child, m.unseen, m.next_visible
@@ -120,7 +121,9 @@ SELECT n.run, m.child_ends, m.failed_child, m.unseen, m.next_visible
            min(s.visible_at) FILTER (WHERE s.visible_at > holdfast.now()) AS next_visible
       FROM holdfast.signal s
      WHERE s.run_id = n.run AND s.consumed_at IS NULL
-       AND s.id <> ALL (ARRAY(SELECT json_array_elements_text(n.done::json)))
+       AND (s.run_id, s.id) NOT IN (
+               SELECT o.run, d.id FROM unnest($1::uuid[], $4::text[]) AS o(run, done),
+                      json_array_elements_text(o.done::json) AS d(id))
        AND (s.timer_key IS NULL
             OR s.timer_key <> ALL (ARRAY(SELECT json_array_elements_text(n.timers::json))))) m;
 

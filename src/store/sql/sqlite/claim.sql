@@ -105,7 +105,7 @@ SELECT c.id, c.tenant_id, c.version
 SELECT m.run_id, m.id, m.type, m.name, m.payload, m.token, m.sender, m.position, m.visible_at, m.occurred_at, m.attempts
   FROM signal m INDEXED BY signal_mailbox
  WHERE m.run_id = ?1 AND m.consumed_at IS NULL AND (m.visible_at <= holdfast_now() OR m.type = 'child')
- ORDER BY m.visible_at, m.position LIMIT 10000;
+ ORDER BY m.visible_at, m.position LIMIT 100000;
 
 -- name: load_steps
 -- The recorded steps of claimed runs, by sequence. Served by the primary key of event. Serves: claims, steps.
