@@ -347,6 +347,7 @@ static hf_code read_mail(struct play *play, hf_error *err)
 
 /* ---- The turn ---- */
 
+/* No failure is for good: a schedule goes on once its trouble is over, be it memory or a missing zone file. */
 static hf_code prepare(struct play *play, hf_error *err)
 {
     size_t mail = play->ctx->claimed->mail_count;
@@ -361,7 +362,7 @@ static hf_code prepare(struct play *play, hf_error *err)
         return hf__nomem(err);
     hf_code code =
         hf__schedule_state_read(&play->state, play->ctx->claimed->run.state, play->arena, err);
-    return code == HF_OK ? wind(play, err) : HF_PERMANENT;
+    return code == HF_OK ? wind(play, err) : code;
 }
 
 static hf_code suspend(struct play *play, hf_error *err)

@@ -6,6 +6,7 @@
 #include <holdfast/worker.h>
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
 #include "kernel/chores.h"
@@ -40,11 +41,25 @@ static void *run_worker(void *arg)
     return NULL;
 }
 
+/* What to lose with the commit of the schedule's next turn, once. */
+static void (*_Atomic to_lose)(int count);
+
+static void observe(const hf_worker_event *event, void *arg)
+{
+    (void)arg;
+    if (event->kind != HF_WORKER_RUN_STARTED)
+        return;
+    void (*lose)(int) = atomic_exchange(&to_lose, NULL);
+    if (lose)
+        lose(1);
+}
+
 static void hire(struct staff *staff)
 {
     hf_worker_options options = HF_WORKER_OPTIONS_INIT;
     options.threads = 2;
     options.poll = HF_MILLISECONDS(100);
+    options.observer = observe;
     assert_ok(hf_worker_new(&staff->worker, fx.client, &options, &fx.error));
     assert_ok(hf_worker_handle(staff->worker, "unrelated", idle_handler, NULL, &fx.error));
     assert_int_equal(pthread_create(&staff->thread, NULL, run_worker, staff), 0);
@@ -216,6 +231,23 @@ static void several_workers_fire_a_due_time_once(void **state)
     }
     EXPECT_DUE(0, 1, 2, 3, 4);
     assert_int_equal(show()->fired, 5);
+}
+
+static void a_lost_answer_fires_neither_twice_nor_never(void **state)
+{
+    void (*const faults[])(int) = { lose_answers, lose_commits };
+    (void)state;
+    set_hourly(HF_OVERLAP_ALLOW, HF_CATCH_UP_ALL);
+    for (int i = 0; i < 2; i++) {
+        int lost = answers_lost();
+        advance(2 * HOUR);
+        atomic_store(&to_lose, faults[i]);
+        let_work();
+        assert_int_equal(answers_lost(), lost + 1);
+    }
+    EXPECT_DUE(0, 1, 2, 3);
+    assert_int_equal(show()->fired, 4);
+    assert_int_equal(count_events("fired"), 4);
 }
 
 static void cron_fires_in_its_time_zone(void **state)
@@ -607,6 +639,7 @@ static void what_makes_no_sense_is_refused(void **state)
 static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(a_due_time_starts_a_run_with_what_the_schedule_says),
     CONTRACT_TEST(several_workers_fire_a_due_time_once),
+    CONTRACT_TEST(a_lost_answer_fires_neither_twice_nor_never),
     CONTRACT_TEST(cron_fires_in_its_time_zone),
     CONTRACT_TEST(catching_up_with_one_fires_the_latest),
     CONTRACT_TEST(catching_up_with_none_fires_only_what_is_hardly_late),
