@@ -310,4 +310,7 @@ hf_code hf__program_handle(hf_ctx *ctx, const char *input, hf_error *err, void *
 /* chores.c: the engine's own workflows */
 hf_handler hf__chore_find(const char *workflow);
 
+/* schedule_chore.c */
+hf_code hf__schedule_chore(hf_ctx *ctx, const char *input, hf_error *err, void *arg);
+
 #endif

@@ -26,6 +26,7 @@ reference_pages="docs/cli.md docs/lifecycle.md docs/postgres.md"
 @test "docs/operations.md works as shown" { page docs/operations.md; }
 @test "docs/tenants.md works as shown" { page docs/tenants.md; }
 @test "docs/journal.md works as shown" { page docs/journal.md; }
+@test "docs/schedules.md works as shown" { page docs/schedules.md; }
 @test "docs/faq.md works as shown" { page docs/faq.md; }
 
 @test "docs/lifecycle.md is what the lifecycle table says" {
