@@ -48,6 +48,10 @@ hf_code hf__batch_send(struct hf__batch *batch, enum hf__stmt stmt, hf_error *er
 hf_code hf__batch_send_all(struct hf__batch *batch, const enum hf__stmt *stmts, size_t count,
                            hf_error *err);
 
+/* Sorts the parameters by (tenant, id): statements that lock as they write do so in one order, so that two flushes cannot
+ * wait for each other. */
+void hf__batch_sort(struct hf__batch *batch, enum hf__stmt stmt);
+
 struct hf__row *hf__batch_row(struct hf__batch *batch, hf_id id);
 /* A new id, from the flusher's random numbers. */
 hf_id hf__batch_id(struct hf__batch *batch);
@@ -119,8 +123,13 @@ void hf__row_finish(struct hf__batch *batch, struct hf__row *row, hf_status stat
 int64_t hf__row_wake_time(const struct hf__batch *batch, const struct hf__row *row);
 /* What a turn waits for; never NULL: resume tells by it that a paused run was waiting. */
 const char *hf__waiting_kind(const hf_transition *transition);
-/* Whether a terminal commit can go by finish_runs. */
+/* Whether a terminal commit can go by finish_runs, or by finish_children. */
 bool hf__commit_is_short(const struct hf__op *op);
+bool hf__commit_is_child_end(const struct hf__op *op);
+/* The first eleven parameters of either. */
+void hf__fill_end(struct hf__cell *c, const struct hf__op *op);
+/* Writes the plain ends of children whose parents are locked. */
+hf_code hf__finish_children(struct hf__batch *batch, hf_error *err);
 
 /* A run to insert. `parent` NULL: none. */
 struct hf__new_run {
@@ -156,6 +165,19 @@ void hf__insert_first_started(struct hf__batch *batch, struct hf__op *op);
 /* Whether a keyed child of the operation is not among those that were made. */
 bool hf__misses_a_child(const struct hf__op *op, const struct hf__idmap *made);
 void hf__end_child(struct hf__batch *batch, const struct hf__row *row);
+/* One more end is in a locked parent's mailbox. */
+void hf__child_told(struct hf__batch *batch, struct hf__row *parent, bool failed);
+/* The mail that tells a parent how a child ended. */
+struct hf__end {
+    const hf_id *run;
+    const char *workflow;
+    const char *key;
+    const char *status;
+    const char *result;
+    const char *error;
+};
+const char *hf__end_payload(struct hf__batch *batch, const struct hf__end *end);
+const char *hf__end_mail_id(struct hf__batch *batch, hf_id run);
 
 /* Appends what a transition brings besides the row: mail, events, timers, outbox, tasks. */
 void hf__transition_done_mail(struct hf__batch *batch, struct hf__op *op, struct hf__row *row);

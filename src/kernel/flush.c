@@ -68,7 +68,7 @@ static void batch_free(struct hf__batch *batch)
 static bool takes_long_way(const struct hf__op *op)
 {
     return op->kind == HF__OP_SIGNAL || op->kind == HF__OP_CHANGE ||
-           (op->kind == HF__OP_COMMIT && !hf__commit_is_short(op));
+           (op->kind == HF__OP_COMMIT && !hf__commit_is_short(op) && !hf__commit_is_child_end(op));
 }
 
 /* A step or a first transition that may have happened is looked for before it is written again; so is the place of a
@@ -93,18 +93,16 @@ static bool must_wait(struct hf__batch *batch, struct hf__op *op)
     return false;
 }
 
-static void ask_lock(struct hf__batch *batch, struct hf__op *op)
+static void ask_lock(struct hf__batch *batch, struct hf__op *op, hf_id id)
 {
+    if (hf__idmap_get(&batch->decided, id))
+        return;
     hf_id *run = hf__arena_alloc(batch->arena, sizeof *run);
-    if (!run) {
+    if (!run || !hf__idmap_put(&batch->decided, id, op)) {
         batch->failed = true;
         return;
     }
-    *run = hf__op_run(op);
-    if (hf__idmap_get(&batch->decided, *run))
-        return;
-    if (!hf__idmap_put(&batch->decided, *run, op))
-        batch->failed = true;
+    *run = id;
     const enum hf__stmt asked[] = {
         HF__STMT_LOCK_RUNS,
         HF__STMT_PEEK_RUNS,
@@ -127,6 +125,10 @@ static bool prepare(struct hf__batch *batch)
             continue;
         if (op->kind == HF__OP_TRIGGER && op->trigger.initial)
             reads = true;
+        if (hf__commit_is_child_end(op)) {
+            ask_lock(batch, op, op->commit.child->parent);
+            reads = true;
+        }
         if (!takes_long_way(op) && !is_looked_for(op))
             continue;
         reads = true;
@@ -134,7 +136,7 @@ static bool prepare(struct hf__batch *batch)
             hf__trigger_prepare(batch, op);
             continue;
         }
-        ask_lock(batch, op);
+        ask_lock(batch, op, hf__op_run(op));
         if (op->kind == HF__OP_COMMIT)
             hf__commit_prepare(batch, op);
         else if (op->kind == HF__OP_SIGNAL)
@@ -212,24 +214,6 @@ static void fill_short(struct hf__batch *batch)
     }
 }
 
-static int by_tenant_and_id(const void *left, const void *right)
-{
-    const struct hf__cell *a = left;
-    const struct hf__cell *b = right;
-    if (a[0].number != b[0].number)
-        return a[0].number < b[0].number ? -1 : 1;
-    return memcmp(a[1].bytes, b[1].bytes, sizeof(hf_id));
-}
-
-/* Statements that lock as they write do so in one order, so that two flushes cannot wait for each other. */
-static void sort_sheet(struct hf__batch *batch, enum hf__stmt stmt)
-{
-    struct hf__table *in = &batch->sheets[stmt].in;
-    if (in->nrows > 1)
-        qsort(in->cells, (size_t)in->nrows, sizeof *in->cells * (size_t)in->ncolumns,
-              by_tenant_and_id);
-}
-
 static hf_code send_writes(struct hf__batch *batch, hf_error *err)
 {
     /* The events of locked rows come before those of the short ways, which number theirs after them. */
@@ -241,9 +225,9 @@ static hf_code send_writes(struct hf__batch *batch, hf_error *err)
         HF__STMT_PUT_TIMERS,      HF__STMT_INSERT_SIGNALS,      HF__STMT_INSERT_OUTBOX,
         HF__STMT_INSERT_TASKS,
     };
-    sort_sheet(batch, HF__STMT_FINISH_RUNS);
-    sort_sheet(batch, HF__STMT_SAVE_STEPS);
-    sort_sheet(batch, HF__STMT_EXTEND_LEASES);
+    hf__batch_sort(batch, HF__STMT_FINISH_RUNS);
+    hf__batch_sort(batch, HF__STMT_SAVE_STEPS);
+    hf__batch_sort(batch, HF__STMT_EXTEND_LEASES);
     hf_code code = hf__batch_send_all(batch, writes, sizeof writes / sizeof *writes, err);
     for (size_t i = 0; code == HF_OK && i < batch->count; i++)
         if (batch->ops[i]->kind == HF__OP_CLAIM)
@@ -332,8 +316,10 @@ static hf_code run_batch(struct hf__batch *batch, bool *unknown, hf_error *err)
         code = hf__read_locked(batch, err);
         if (code == HF_OK) {
             decide(batch);
-            write_rows(batch);
+            code = hf__finish_children(batch, err);
         }
+        if (code == HF_OK)
+            write_rows(batch);
     }
     if (code == HF_OK) {
         hf__idmap_free(&batch->decided);

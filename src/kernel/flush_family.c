@@ -164,55 +164,69 @@ static const char *end_name(const struct hf__row *row)
     return hf_status_finished(row->status) ? hf_status_name(row->status) : "deleted";
 }
 
-/* The mail that tells a parent how a child ended. */
-static void mail_parent(struct hf__batch *batch, const struct hf__row *row,
-                        const struct hf__row *parent)
+const char *hf__end_payload(struct hf__batch *batch, const struct hf__end *end)
 {
     char id[HF_ID_TEXT];
-    hf_id_format(row->id, id);
+    hf_id_format(*end->run, id);
     struct hf__buffer json = { 0 };
     hf__buffer_addf(&json, "{\"run\":\"%s\",\"workflow\":\"%s\",\"status\":\"%s\",\"key\":", id,
-                    row->workflow, end_name(row));
-    if (row->key)
-        hf__buffer_add_json_string(&json, row->key, strlen(row->key));
+                    end->workflow, end->status);
+    if (end->key)
+        hf__buffer_add_json_string(&json, end->key, strlen(end->key));
     else
         hf__buffer_add_text(&json, "null");
-    hf__buffer_addf(&json, ",\"result\":%s,\"error\":%s}", row->result ? row->result : "null",
-                    row->error ? row->error : "null");
+    hf__buffer_addf(&json, ",\"result\":%s,\"error\":%s}", end->result ? end->result : "null",
+                    end->error ? end->error : "null");
     char *payload = json.failed ? NULL : hf__arena_strdup(batch->arena, json.data);
     hf__buffer_free(&json);
     if (!payload)
         batch->failed = true;
+    return payload;
+}
 
+const char *hf__end_mail_id(struct hf__batch *batch, hf_id run)
+{
+    char id[HF_ID_TEXT];
+    hf_id_format(run, id);
+    return hf__batch_printf(batch, CHILD_MAIL "%s", id);
+}
+
+static void mail_parent(struct hf__batch *batch, const struct hf__row *row,
+                        const struct hf__row *parent)
+{
+    const struct hf__end end = {
+        .run = &row->id,
+        .workflow = row->workflow,
+        .key = row->key,
+        .status = end_name(row),
+        .result = row->result,
+        .error = row->error,
+    };
+    const char *id = hf__end_mail_id(batch, row->id);
     struct hf__cell *c = hf__batch_add(batch, HF__STMT_INSERT_SIGNALS);
     c[0] = hf__number(parent->tenant);
     c[1] = hf__uuid(&parent->id);
-    c[2] = hf__text(hf__batch_printf(batch, CHILD_MAIL "%s", id));
+    c[2] = hf__text(id);
     c[3] = hf__text("child");
     c[4] = hf__text(row->key ? row->key : row->workflow);
-    c[5] = hf__text(payload);
-    c[7] = hf__text(hf__batch_printf(batch, "%s", id));
+    c[5] = hf__text(hf__end_payload(batch, &end));
+    c[7] = hf__text(id ? id + strlen(CHILD_MAIL) : NULL);
     c[9] = hf__number(row->status != HF_SUCCEEDED);
     c[10] = hf__number(0);
 }
 
-/* Ten thousand ends are not ten thousand turns: the parent wakes when the last one it waits for is in. One that failed or
- * was cancelled gets its mail too: it may be retried. */
-void hf__end_child(struct hf__batch *batch, const struct hf__row *row)
+/* Ten thousand ends are not ten thousand turns: the parent wakes when the last one it waits for is in. */
+void hf__child_told(struct hf__batch *batch, struct hf__row *parent, bool failed)
 {
-    struct hf__row *parent = hf__batch_row(batch, row->parent);
-    if (!parent || parent->status == HF_SUCCEEDED || row->end_is_told)
-        return;
-    mail_parent(batch, row, parent);
     parent->dirty = true;
     parent->has_mail = true;
     parent->child_ends++;
-    parent->failed_child |= row->status != HF_SUCCEEDED;
+    parent->failed_child |= failed;
     if (parent->wait_count > 0)
         parent->wait_count--;
     else
         return;
-    if (parent->wait_count > 0 && !(parent->wake_on_failure && row->status != HF_SUCCEEDED))
+    if (parent->wait_count > 0 && !(parent->wake_on_failure && failed))
         return;
     if (parent->status == HF_WAITING) {
         parent->run_at = batch->now;
@@ -220,4 +234,14 @@ void hf__end_child(struct hf__batch *batch, const struct hf__row *row)
     } else if (parent->status == HF_PAUSED) {
         parent->due_at = batch->now;
     }
+}
+
+/* One that failed or was cancelled gets its mail too: it may be retried. */
+void hf__end_child(struct hf__batch *batch, const struct hf__row *row)
+{
+    struct hf__row *parent = hf__batch_row(batch, row->parent);
+    if (!parent || parent->status == HF_SUCCEEDED || row->end_is_told)
+        return;
+    mail_parent(batch, row, parent);
+    hf__child_told(batch, parent, row->status != HF_SUCCEEDED);
 }

@@ -50,6 +50,8 @@ struct hf__op {
             const hf_id *child_ids; /* child_count ids made by the client */
             const hf_id *start_ids; /* start_count ids */
             bool parentless;        /* known to have no parent: may go the short way */
+            const hf_run
+                *child; /* as it was claimed, where it is known to have a parent; NULL: not known */
             hf_id
                 mark; /* the flush's own: in the journal line of an unleased commit, to know it by */
             bool written; /* the flush's own: applied by this flush, not by an earlier one */
