@@ -228,5 +228,6 @@ const struct cli_command cli_command_worker = {
                 "WORKER_TYPE_PREFIXES=billing.,mail. holdfast worker -x 'billing.*=./bill' -x "
                 "'mail.*=./mail'",
     .options = options,
+    .creates = true,
     .run = worker,
 };

@@ -7,9 +7,11 @@
 #include "util/clock.h"
 #include "util/error.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct cli_session cli_the_session;
 
@@ -30,10 +32,27 @@ void cli_session_defaults(struct cli_session *session)
         session->store = "sqlite:holdfast.db";
 }
 
+/* A command that only looks at what is there must not make a store of a typing error. */
+static bool is_missing(const struct cli_session *session)
+{
+    const char *path = session->store + strlen("sqlite:");
+    return session->command && !session->command->creates &&
+           strncmp(session->store, "sqlite:", strlen("sqlite:")) == 0 &&
+           strcmp(path, ":memory:") != 0 && *path && !strchr(path, '?') &&
+           access(path, F_OK) != 0 && errno == ENOENT;
+}
+
 static bool open_store(struct cli_session *session, bool no_migrate, int *status)
 {
     if (session->client)
         return true;
+    if (is_missing(session)) {
+        *status = cli_failf(session, HF_UNAVAILABLE,
+                            "no such store: there is no file \"%.300s\"; `holdfast migrate` "
+                            "creates it",
+                            session->store + strlen("sqlite:"));
+        return false;
+    }
     hf_options options = HF_OPTIONS_INIT;
     options.tenant = session->tenant;
     options.actor = session->actor;

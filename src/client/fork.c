@@ -8,7 +8,6 @@
 #include "util/arena.h"
 #include "util/buffer.h"
 #include "util/error.h"
-#include "util/hash.h"
 #include "util/json.h"
 
 #define PAGE 1000
@@ -30,8 +29,8 @@ struct fork {
     bool found;              /* `step` is in the journal */
     struct hf__buffer names; /* of the steps that there are, for the error */
     bool names_cut;
-    struct hf__idmap
-        awaited; /* children that a kept step started and none waited for -> its name */
+    size_t unseen;       /* children that kept steps started and whose ends no kept step has seen */
+    const char *starter; /* the first step that started some of those */
 };
 
 /* ---- What is kept ---- */
@@ -52,43 +51,22 @@ static hf_code keep(struct fork *fork, hf_new_event event, hf_error *err)
     return HF_OK;
 }
 
-/* Every child's id that a step's data mentions is put into the map, or taken out of it. */
-static hf_code note_ids(struct fork *fork, const json_t *value, const char *starter, hf_error *err)
-{
-    hf_id id;
-    hf_code code = HF_OK;
-    if (json_is_string(value) && hf_id_parse(json_string_value(value), &id)) {
-        if (!starter)
-            hf__idmap_remove(&fork->awaited, id);
-        else if (!hf__idmap_put(&fork->awaited, id, (void *)(uintptr_t)starter))
-            code = hf__nomem(err);
-    } else if (json_is_array(value)) {
-        for (size_t i = 0; code == HF_OK && i < json_array_size(value); i++)
-            code = note_ids(fork, json_array_get(value, i), starter, err);
-    } else if (json_is_object(value)) {
-        const char *name;
-        json_t *member;
-        json_object_foreach((json_t *)(uintptr_t)value, name, member)
-        {
-            if (code == HF_OK)
-                code = note_ids(fork, member, starter, err);
-        }
-    }
-    return code;
-}
-
-/* Children belong to the old run: what it started and did not wait for must not be waited for by the new one. */
-static hf_code note_children(struct fork *fork, const hf_new_event *event, hf_error *err)
+/* Children belong to the old run, and so do their ends. `children` remembers the ids that it started, `children_wait` the
+ * ends that it has seen, null for those that were still missing. */
+static void note_children(struct fork *fork, const hf_new_event *event)
 {
     json_t *data = event->data ? json_loads(event->data, JSON_DECODE_ANY, NULL) : NULL;
+    const json_t *output = json_object_get(data, "output");
     const char *op = json_string_value(json_object_get(data, "op"));
-    hf_code code = HF_OK;
-    if (op && strcmp(op, "children") == 0)
-        code = note_ids(fork, data, event->step, err);
-    else if (op && strcmp(op, "children_wait") == 0)
-        code = note_ids(fork, data, NULL, err);
+    if (op && strcmp(op, "children") == 0) {
+        if (fork->unseen == 0)
+            fork->starter = event->step;
+        fork->unseen += json_array_size(output);
+    } else if (op && strcmp(op, "children_wait") == 0) {
+        for (size_t i = 0; i < json_array_size(output) && fork->unseen > 0; i++)
+            fork->unseen -= !json_is_null(json_array_get(output, i));
+    }
     json_decref(data);
-    return code;
 }
 
 static hf_code keep_step(struct fork *fork, const hf_event *event, hf_error *err)
@@ -107,8 +85,8 @@ static hf_code keep_step(struct fork *fork, const hf_event *event, hf_error *err
             err, HF_TOO_LARGE,
             "there are more than %d steps or %zu MiB to keep: fork from an earlier step", MAX_STEPS,
             MAX_BYTES / 1024 / 1024);
-    hf_code code = keep(fork, kept, err);
-    return code == HF_OK ? note_children(fork, &kept, err) : code;
+    note_children(fork, &kept);
+    return keep(fork, kept, err);
 }
 
 static void note_name(struct fork *fork, const char *name)
@@ -171,20 +149,15 @@ static hf_code take_steps(struct fork *fork, hf_error *err)
                     fork->names.data);
 }
 
-static hf_code check_children(struct fork *fork, hf_error *err)
+static hf_code check_children(const struct fork *fork, hf_error *err)
 {
-    hf_id child;
-    void *starter;
-    size_t cursor = 0;
-    if (!hf__idmap_next(&fork->awaited, &cursor, &child, &starter))
+    if (fork->unseen == 0)
         return HF_OK;
-    char id[HF_ID_TEXT];
-    hf_id_format(child, id);
-    return hf__fail(
-        err, HF_NOT_ALLOWED,
-        "the step \"%.100s\" started the child %s, whose end is not known before "
-        "\"%.100s\" and belongs to the old run: fork from \"%.100s\" or an earlier step",
-        (const char *)starter, id, fork->step, (const char *)starter);
+    return hf__fail(err, HF_NOT_ALLOWED,
+                    "the step \"%.100s\" started children whose ends were not waited for before "
+                    "\"%.100s\", and which belong to the old run: fork from \"%.100s\" or an "
+                    "earlier step",
+                    fork->starter, fork->step, fork->starter);
 }
 
 /* ---- The new run ---- */
@@ -312,7 +285,6 @@ hf_code hf_fork(hf_client *client, hf_triggered *out, hf_id run, const char *ste
     if (code == HF_OK)
         code = start(&fork, out, err);
     out->code = code;
-    hf__idmap_free(&fork.awaited);
     hf__buffer_free(&fork.names);
     hf__arena_free(&fork.arena);
     hf_run_free(fork.source);
