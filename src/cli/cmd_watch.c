@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PAGE = 500, LABEL = 10, BAR = 24, NAME_MOST = 32 };
+enum { PAGE = 500, LABEL = 11, BAR = 24, NAME_MOST = 32 };
 
 #define TICK HF_SECONDS(1) /* clocks on the screen are drawn so often */
 #define LOOK_AGAIN                                                                                 \
@@ -59,9 +59,8 @@ static void draw_title(struct watch *watch)
     const hf_run *run = watch->run;
     char id[HF_ID_TEXT];
     hf_id_format(run->id, id);
-    cli_frame_add(&watch->frame, bold, run->workflow);
-    if (run->key)
-        cli_frame_addf(&watch->frame, bold, "/%s", run->key);
+    cli_frame_addf(&watch->frame, bold, "%s%s%s", run->workflow, run->key ? "/" : "",
+                   run->key ? run->key : "");
     cli_frame_addf(&watch->frame, dim, "  %s", id);
     cli_frame_end_line(&watch->frame);
 }
@@ -93,7 +92,7 @@ static void draw_status(struct watch *watch)
 static void draw_progress(struct watch *watch)
 {
     int percent = watch->steps.percent;
-    if (percent < 0)
+    if (percent < 0 || watch->run->status == HF_SUCCEEDED)
         return;
     int room = watch->frame.columns - LABEL - 8;
     int width = room < BAR ? (room < 4 ? 4 : room) : BAR;

@@ -249,7 +249,9 @@ void cli_span_text(int64_t us, char out[CLI_SPAN_TEXT])
     int64_t seconds = us / 1000000;
     if (us < 0)
         us = seconds = 0;
-    if (us < 10000)
+    if (us < 100)
+        snprintf(out, CLI_SPAN_TEXT, "0ms");
+    else if (us < 10000)
         snprintf(out, CLI_SPAN_TEXT, "%.1fms", (double)(us / 100) / 10);
     else if (us < 1000000)
         snprintf(out, CLI_SPAN_TEXT, "%" PRId64 "ms", us / 1000);

@@ -45,7 +45,7 @@ char *cli_field_text(struct cli_session *session, const struct cli_field *field,
 /* "3m ago", "in 2h" on a terminal, exact otherwise; "" for 0. `out` has CLI_TIME_TEXT bytes. */
 enum { CLI_TIME_TEXT = 40 };
 void cli_time_text(struct cli_session *session, int64_t time, char out[CLI_TIME_TEXT]);
-/* How long something took, to be read at a glance: "0.3ms", "250ms", "1.2s", "2m 05s", "3h 10m", "2d 4h". */
+/* How long something took, to be read at a glance: "0ms", "0.3ms", "250ms", "1.2s", "2m 05s", "3h 10m", "2d 4h". */
 enum { CLI_SPAN_TEXT = 32 };
 void cli_span_text(int64_t us, char out[CLI_SPAN_TEXT]);
 /* "9,950" */

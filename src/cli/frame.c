@@ -76,6 +76,7 @@ void cli_frame_begin(struct cli_frame *frame, const struct cli_session *session)
 {
     cli_terminal_size(&frame->columns, &frame->rows);
     frame->colors = cli_terminal_colors(session);
+    frame->ellipsis = cli_terminal_utf8() ? "…" : "~";
     frame->line = 0;
     frame->used = 0;
     hf__buffer_clear(&frame->text);
@@ -87,12 +88,13 @@ void cli_frame_add(struct cli_frame *frame, const char *color, const char *text)
     char *clean = room > 0 ? cli_clean_line(text) : NULL;
     if (!clean)
         return;
-    size_t bytes = cli_text_fit(clean, room);
+    bool cut = cli_text_width(clean) > room;
     bool colored = frame->colors && *color;
-    clean[bytes] = '\0';
-    hf__buffer_addf(&frame->text, "%s%s%s", colored ? color : "", clean,
-                    colored ? cli_color_end : "");
-    frame->used += cli_text_width(clean);
+    if (cut)
+        clean[cli_text_fit(clean, room - 1)] = '\0';
+    hf__buffer_addf(&frame->text, "%s%s%s%s", colored ? color : "", clean,
+                    cut ? frame->ellipsis : "", colored ? cli_color_end : "");
+    frame->used = cut ? frame->columns : frame->used + cli_text_width(clean);
     free(clean);
 }
 

@@ -10,6 +10,7 @@
 struct cli_frame {
     bool colors;
     bool open; /* it has the screen */
+    const char *ellipsis;
     int columns;
     int rows;
     int line; /* lines so far */

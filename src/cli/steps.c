@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/steps.h"
 
+#include "cli/children.h"
 #include "cli/members.h"
 #include "cli/terminal.h"
 #include "util/alloc.h"
@@ -142,7 +143,8 @@ static void add_step(struct cli_steps *steps, const hf_event *event)
     step->at = event->at;
     step->started = step->finished = step->until = 0;
     read_data(step, event->data);
-    if (!step->started)
+    /* A wait has lasted since it began; a step's time is that of its last attempt. */
+    if (begun && (!step->started || (step->op && strcmp(step->op, "step") != 0)))
         step->started = begun;
     if (is_waiting(step))
         step->finished = 0;
@@ -196,6 +198,28 @@ void cli_steps_free(struct cli_steps *steps)
     *steps = (struct cli_steps)CLI_STEPS_INIT;
 }
 
+/* Ids and ends of many children are not to be read at a glance: how many, and how they ended. */
+static char *children_text(const struct cli_step *step)
+{
+    json_t *array = json_loads(step->output, 0, NULL);
+    int64_t counts[HF_STATUS_COUNT] = { 0 };
+    struct hf__buffer text = { 0 };
+    size_t count = json_array_size(array);
+    hf__buffer_addf(&text, "%zu %s", count, count == 1 ? "child" : "children");
+    for (size_t i = 0; i < count; i++) {
+        const json_t *end = json_array_get(array, i);
+        const char *name = json_string_value(json_object_get(end, "status"));
+        hf_status status;
+        if (name && hf_status_parse(name, &status))
+            counts[status]++;
+    }
+    if (cli_counts_total(counts) > 0)
+        hf__buffer_add_text(&text, ": ");
+    cli_counts_add(&text, counts);
+    json_decref(array);
+    return hf__buffer_take(&text);
+}
+
 char *cli_step_outcome(struct cli_session *session, const struct cli_step *step)
 {
     if (is_waiting(step) && step->until) {
@@ -205,6 +229,8 @@ char *cli_step_outcome(struct cli_session *session, const struct cli_step *step)
         hf__buffer_addf(&text, "until %s", when);
         return hf__buffer_take(&text);
     }
+    if (!step->error && step->output && step->op && strncmp(step->op, "children", 8) == 0)
+        return children_text(step);
     const char *text = step->error ? step->error : step->output;
     return cli_clean_line(text && strcmp(text, "null") != 0 ? text : "");
 }

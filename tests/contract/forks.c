@@ -249,7 +249,7 @@ static void a_fork_that_would_wait_for_the_old_runs_children_is_refused(void **s
     hf_id id;
     (void)state;
     assert_code(try_fork(old, "after", NULL, &id), HF_NOT_ALLOWED);
-    assert_non_null(strstr(fx.error.message, "the step \"fan\" started the child"));
+    assert_non_null(strstr(fx.error.message, "the step \"fan\" started children"));
     assert_ok(try_fork(old, "fan", NULL, &id));
 }
 
