@@ -91,10 +91,11 @@ SELECT r.id, t.name, w.name, r.key, r.status, r.priority, r.attempt, coalesce(r.
        r.wait_count, r.last_worker, r.subject, r.reference, r.tags, r.partition, r.trace, r.actor, r.parent,
        r.root, r.timeout_at, r.created_at, r.started_at, r.updated_at, r.paused_at, r.finished_at, r.deleted_at,
        r.delete_reason
-  FROM holdfast.run r
+  FROM (SELECT c.* FROM holdfast.run c
+         WHERE c.tenant_id = $1 AND c.parent = $13 AND c.parent IS NOT NULL OFFSET 0) r
   JOIN holdfast.workflow w ON w.id = r.workflow_id
   JOIN holdfast.tenant t ON t.id = r.tenant_id
- WHERE r.tenant_id = $1 AND r.parent = $13 AND r.parent IS NOT NULL AND ($2::uuid IS NULL OR r.id < $2)
+ WHERE ($2::uuid IS NULL OR r.id < $2)
    AND ($4 = 0 OR (1 << r.status) & $4 <> 0)
    AND ($5::text IS NULL OR w.name = $5) AND ($6::text IS NULL OR (w.name >= $6 AND w.name < $7))
    AND ($8::text IS NULL OR r.key = $8) AND ($9::text IS NULL OR r.subject = $9)
