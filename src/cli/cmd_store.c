@@ -65,6 +65,7 @@ const struct cli_command cli_command_migrate = {
                "Running workers of the version before go on meanwhile.",
     .examples = "holdfast --store sqlite:orders.db migrate\nholdfast migrate --check",
     .options = migrate_options,
+    .creates = true,
     .run = migrate,
 };
 

@@ -112,7 +112,7 @@ static hf_code check_claim(const hf_claim_spec *spec, hf_error *err)
     if (code == HF_OK && (spec->lease < 0 || spec->lease > HF_DAYS(1)))
         code = hf__fail(err, HF_INVALID, "a lease must be at most a day");
     for (size_t i = 0; code == HF_OK && i < spec->pattern_count; i++)
-        code = hf__label_check("pattern", spec->patterns[i] ? spec->patterns[i] : "", 201, err);
+        code = hf__check_pattern(spec->patterns[i], err);
     return code;
 }
 

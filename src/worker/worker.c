@@ -13,7 +13,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define THREADS_MOST 10000
 #define DEFAULT_POLL HF_SECONDS(5)
 #define POLL_LEAST HF_MILLISECONDS(1)
 #define MAKE_WAY_AFTER HF_SECONDS(30)
@@ -94,9 +93,9 @@ static hf_code check_options(const hf_worker_options *options, hf_error *err)
 {
     if (options->version != HF_WORKER_OPTIONS_VERSION)
         return hf__fail(err, HF_INVALID, "start the options with HF_WORKER_OPTIONS_INIT");
-    if (options->threads < 0 || options->threads > THREADS_MOST)
+    if (options->threads < 0 || options->threads > HF_MAX_THREADS)
         return hf__fail(err, HF_INVALID, "threads must be between 1 and %d, or 0 for the default",
-                        THREADS_MOST);
+                        HF_MAX_THREADS);
     hf_code code = check_span("the poll time", options->poll, err);
     if (code == HF_OK)
         code = check_span("the heartbeat", options->heartbeat, err);

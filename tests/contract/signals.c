@@ -213,6 +213,29 @@ static void a_signal_with_a_stale_token_is_journalled_and_ignored(void **state)
     assert_int_equal(claim()->mail_count, 1);
 }
 
+static void a_stale_signal_that_is_sent_again_is_journalled_once(void **state)
+{
+    hf_id id = wait_with_token("t-2");
+    hf_signal_spec spec = signal_of("s");
+    bool duplicate = false;
+    (void)state;
+    spec.id = "late";
+    spec.token = "t-1";
+    lose_answers(1);
+    assert_ok(hf_signal(fx.client, id, &spec, &duplicate, &fx.error));
+    assert_int_equal(answers_lost(), 1);
+    assert_false(duplicate);
+    size_t lines = events_of(id)->count;
+    assert_ok(hf_signal(fx.client, id, &spec, &duplicate, &fx.error));
+    assert_true(duplicate);
+    assert_int_equal(events_of(id)->count, lines);
+    assert_string_equal(journal(id), "created started waiting s");
+    spec.token = "t-2"; /* the same id, now for the wait that there is */
+    assert_ok(hf_signal(fx.client, id, &spec, &duplicate, &fx.error));
+    assert_false(duplicate);
+    assert_string_equal(claim()->mail[0].id, "late");
+}
+
 static void a_stale_token_is_ignored_while_the_wait_is_paused_too(void **state)
 {
     hf_id id = wait_with_token("t-2");
@@ -329,6 +352,7 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(the_same_signal_id_may_be_sent_to_two_runs),
     CONTRACT_TEST(a_signal_with_the_waits_token_is_delivered),
     CONTRACT_TEST(a_signal_with_a_stale_token_is_journalled_and_ignored),
+    CONTRACT_TEST(a_stale_signal_that_is_sent_again_is_journalled_once),
     CONTRACT_TEST(a_stale_token_is_ignored_while_the_wait_is_paused_too),
     CONTRACT_TEST(a_signal_with_an_old_revision_is_refused),
     CONTRACT_TEST(a_finished_run_takes_no_signals),

@@ -24,6 +24,7 @@ reference_pages="docs/cli.md docs/lifecycle.md docs/postgres.md"
 @test "docs/workers.md works as shown" { page docs/workers.md; }
 @test "docs/c-api.md works as shown" { page docs/c-api.md; }
 @test "docs/operations.md works as shown" { page docs/operations.md; }
+@test "docs/repair.md works as shown" { page docs/repair.md; }
 @test "docs/tenants.md works as shown" { page docs/tenants.md; }
 @test "docs/journal.md works as shown" { page docs/journal.md; }
 @test "docs/schedules.md works as shown" { page docs/schedules.md; }

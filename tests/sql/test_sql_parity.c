@@ -594,11 +594,11 @@ static void trigger_leaves_the_same_rows(void **state)
                                        .tags = tags,
                                        .tag_count = 3,
                                        .partition = "p",
-                                       .trace = "00-abc-01" },
+                                       .trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01" },
                     "'work', '[1, 2]', key => 'a key', priority => -7, delay => '3 hours', "
                     "timeout => '2 days', max_attempts => 9, subject => 'Schüler', "
                     "reference => 'r/1', tags => ARRAY['red', 'deep \"blue\"', 'red'], "
-                    "partition => 'p', trace => '00-abc-01'");
+                    "partition => 'p', trace => '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'");
     compare_trigger("times",
                     (hf_trigger_spec){ .version = 1,
                                        .workflow = "child",

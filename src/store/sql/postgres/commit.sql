@@ -217,10 +217,16 @@ SELECT n.tenant, n.run, n.seq, n.version, holdfast.now(), n.kind, n.name, n.acto
               $9::text[]) AS n(tenant, run, seq, version, kind, name, actor, step, data);
 
 -- name: insert_first_events
--- Journal lines of a run that is being created with its first transition; left out if the run was refused. Serves:
--- trigger with an initial transition.
+-- Journal lines of a run that is being created with its first transition; left out if the run was refused. Steps among
+-- them are noted at the run, so that its claims load them. Serves: trigger with an initial transition, fork.
 -- takes: rows (tenant int, run uuid, seq bigint, kind int, name text, actor text, step text, data text)
 -- gives: nothing
+WITH noted AS (
+    UPDATE holdfast.run r SET has_steps = true
+      FROM (SELECT DISTINCT s.tenant, s.run FROM unnest($1::int[], $2::uuid[], $4::int[]) AS s(tenant, run, kind)
+             WHERE s.kind = 2) f
+     WHERE r.tenant_id = f.tenant AND r.id = f.run AND NOT r.has_steps
+)
 INSERT INTO holdfast.event (tenant_id, run_id, seq, version, at, kind, name, actor, step, data)
 SELECT n.tenant, n.run, n.seq, 1, holdfast.now(), n.kind, n.name, n.actor, n.step, n.data
   FROM unnest($1::int[], $2::uuid[], $3::bigint[], $4::int[], $5::text[], $6::text[], $7::text[], $8::text[])

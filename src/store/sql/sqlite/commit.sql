@@ -155,14 +155,15 @@ INSERT INTO event (tenant_id, run_id, seq, version, at, kind, name, actor, step,
 VALUES (?1, ?2, ?3, ?4, holdfast_now(), ?5, ?6, ?7, ?8, ?9);
 
 -- name: insert_first_events
--- Journal lines of a run that is being created with its first transition; left out if the run was refused. Serves:
--- trigger with an initial transition.
+-- Journal lines of a run that is being created with its first transition; left out if the run was refused. Steps among
+-- them are noted at the run, so that its claims load them. Serves: trigger with an initial transition, fork.
 -- takes: rows (tenant int, run uuid, seq bigint, kind int, name text, actor text, step text, data text)
 -- gives: nothing
 INSERT INTO event (tenant_id, run_id, seq, version, at, kind, name, actor, step, data)
 SELECT ?1, ?2, ?3, 1, holdfast_now(), ?4, ?5, ?6, ?7, ?8
  WHERE EXISTS (SELECT 1 FROM run WHERE tenant_id = ?1 AND id = ?2)
    AND NOT EXISTS (SELECT 1 FROM event WHERE run_id = ?2 AND seq = ?3);
+UPDATE run SET has_steps = 1 WHERE ?4 = 2 AND tenant_id = ?1 AND id = ?2 AND NOT has_steps;
 
 -- name: save_steps
 -- Records finished steps, fenced by the claim's version. One that is not given back was refused. Served by the
