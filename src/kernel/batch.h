@@ -30,6 +30,7 @@ struct hf__batch {
     struct hf__idmap peeked;    /* runs that exist, locked or not */
     struct hf__idmap parents;   /* of runs that end */
     struct hf__idmap explained; /* what stands in the way of runs to be inserted */
+    struct hf__idmap mailed;    /* runs with signals that came before, or in this flush */
     int32_t *lanes;             /* to wake */
     int lane_count;
     int lane_capacity;

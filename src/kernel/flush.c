@@ -43,6 +43,7 @@ static hf_code batch_init(struct hf__batch *batch, struct hf__flusher *flusher, 
     hf__idmap_init(&batch->peeked);
     hf__idmap_init(&batch->parents);
     hf__idmap_init(&batch->explained);
+    hf__idmap_init(&batch->mailed);
     for (int i = 0; i < HF__STMT_COUNT; i++) {
         const struct hf__statement *stmt = &flusher->driver->statements[i];
         hf__table_init(&batch->sheets[i].in, batch->arena, stmt->nparams);
@@ -61,6 +62,7 @@ static void batch_free(struct hf__batch *batch)
     hf__idmap_free(&batch->peeked);
     hf__idmap_free(&batch->parents);
     hf__idmap_free(&batch->explained);
+    hf__idmap_free(&batch->mailed);
 }
 
 /* ---- Sorting the batch ---- */

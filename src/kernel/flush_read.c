@@ -56,6 +56,7 @@ static void index_answers(struct hf__batch *batch)
     index_by_id(batch, &batch->peeked, HF__STMT_PEEK_RUNS);
     index_by_id(batch, &batch->parents, HF__STMT_PEEK_PARENTS);
     index_by_id(batch, &batch->explained, HF__STMT_EXPLAIN_REFUSED);
+    index_by_id(batch, &batch->mailed, HF__STMT_FIND_SIGNALS);
     const struct hf__table *mail = hf__batch_out(batch, HF__STMT_MAILBOX_SUMMARY);
     for (int i = 0; i < mail->nrows; i++) {
         const struct hf__cell *c = hf__table_row(mail, i);

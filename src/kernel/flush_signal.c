@@ -40,6 +40,8 @@ static bool same_signal(const struct hf__cell *run_and_id, const struct hf__op *
 static bool is_duplicate(struct hf__batch *batch, const struct hf__op *op)
 {
     const struct hf__table *found = hf__batch_out(batch, HF__STMT_FIND_SIGNALS);
+    if (!hf__idmap_get(&batch->mailed, op->signal.run))
+        return false;
     for (int i = 0; i < found->nrows; i++)
         if (same_signal(hf__table_row(found, i), op))
             return true;
@@ -79,6 +81,8 @@ static void put_mail(struct hf__batch *batch, const struct hf__op *op)
 {
     const hf_signal_spec *spec = op->signal.spec;
     struct hf__cell *c = hf__batch_add(batch, HF__STMT_INSERT_SIGNALS);
+    if (!hf__idmap_put(&batch->mailed, op->signal.run, c))
+        batch->failed = true;
     c[0] = hf__number(op->tenant);
     c[1] = hf__uuid(&op->signal.run);
     c[2] = hf__text(spec->id);
