@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Two workers and a stream of runs on one SQLite file. Ctrl-C stops them; started again, they go on where they ended.
+# Three workers and a stream of runs on one SQLite file. Ctrl-C stops them; started again, they go on where they ended.
 #
 #   examples/start.sh DIR     DIR holds the data; holdfast must be on PATH
 set -euo pipefail
@@ -7,7 +7,7 @@ set -euo pipefail
 examples=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 data=$(realpath -m "${1:?usage: start.sh DIR}")
 command -v holdfast >/dev/null || { echo "start.sh: put holdfast on PATH first, or use ./run" >&2; exit 1; }
-thumbnails=$(dirname "$(command -v holdfast)")/../../examples/thumbnails
+programs=$(dirname "$(command -v holdfast)")/../../examples
 started=()
 
 export HOLDFAST_STORE=sqlite:$data/shop.db
@@ -38,11 +38,15 @@ create_workflows()
 {
     holdfast workflow create media.thumbnail.v1 --max-attempts 4 -q
     holdfast workflow create billing.charge.v1 --max-attempts 3 --retry-base 1s -q
+    holdfast workflow create shop.order.v1 -q
+    holdfast workflow create shop.pack.v1 -q
 }
 
 start_workers()
 {
-    "$thumbnails" "$HOLDFAST_STORE" 2>"$data/thumbnails.log" &
+    "$programs/thumbnails" "$HOLDFAST_STORE" 2>"$data/thumbnails.log" &
+    started+=($!)
+    "$programs/order" "$HOLDFAST_STORE" 2>"$data/order.log" &
     started+=($!)
     holdfast worker --exec "billing.*=$examples/charge.sh" 2>"$data/charge.log" &
     started+=($!)
@@ -52,12 +56,15 @@ say_what_to_try()
 {
     cat <<TEXT
 
-Two workers are running: thumbnails (in C) serves media.thumbnail.v1, charge.sh (in shell) serves billing.*
+Three workers are running: thumbnails (in C) serves media.thumbnail.v1, charge.sh (in shell) serves billing.*, and order
+(in C) serves shop.order.v1, a durable function that waits for an approval: every second order needs yours.
 Their logs are in $data. In another terminal, try:
 
   export HOLDFAST_STORE=$HOLDFAST_STORE
   holdfast list                                          what there is, newest first
   holdfast list --status failed                          the declined cards
+  holdfast list --workflow shop.order.v1 --status waiting
+  holdfast signal RUN approval '{"by":"ann"}'            approve an order; without it, the money goes back after a minute
   holdfast trigger billing.charge.v1 '{"invoice":7}' --wait
   holdfast get RUN                                       all about one run
   holdfast events RUN                                    its journal
@@ -75,9 +82,18 @@ trigger_some()
     holdfast trigger billing.charge.v1 "{\"invoice\":$1}" --subject "customer-$(($1 % 7))" -q >/dev/null
 }
 
+# The even ones are approved at once; the signal lies there until the order asks for it.
+order_one()
+{
+    local id
+    id=$(holdfast trigger shop.order.v1 '{"items":3}' --subject "customer-$(($1 % 7))" -q)
+    (($1 % 2)) || holdfast signal "$id" approval '{"by":"the shop"}' -q >/dev/null
+    echo "          an order: holdfast events $id --follow"
+}
+
 count()
 {
-    holdfast list --status "$1" --limit 1000 --json -q | wc -l
+    holdfast list --status "$1" --limit 1000 --json -q "${@:2}" | wc -l
 }
 
 mkdir -p "$data"
@@ -89,9 +105,11 @@ say_what_to_try
 
 for ((n = 1; ; n++)); do
     trigger_some "$n"
+    ((n % 10 != 1)) || order_one $((n / 10))
     if ((n % 5 == 0)); then
-        printf '%s  triggered %d and %d; succeeded %d, failed %d, waiting for another try %d\n' "$(date +%T)" "$n" "$n" \
-            "$(count succeeded)" "$(count failed)" "$(count pending)"
+        printf '%s  triggered %d and %d; succeeded %d, failed %d, waiting for another try %d; orders waiting %d\n' "$(date +%T)" \
+            "$n" "$n" "$(count succeeded)" "$(count failed)" "$(count pending)" \
+            "$(count waiting --workflow shop.order.v1)"
     fi
     sleep 1 &
     wait $! || true
