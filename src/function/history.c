@@ -198,12 +198,30 @@ struct hf__entry *hf__function_find(const struct hf__function *function, const c
     return hf__idmap_get(&function->all, hf__function_hash(full));
 }
 
+/* An operator who has a run tried again wants its failed steps tried again. The run's own retries, which say after what
+ * delay, do not forget them: its code may have dealt with the failure. */
+static void forget_failures(struct hf__function *function, const hf_event *retried)
+{
+    if (retried->data && strstr(retried->data, "\"delay_us\""))
+        return;
+    for (size_t i = 0; i < function->count; i++) {
+        struct hf__entry *entry = function->entries[i];
+        if (entry->status == HF__ENTRY_FAILED && strcmp(entry->op, "step") == 0) {
+            entry->status = HF__ENTRY_WAITING;
+            entry->attempt = 0;
+            entry->until = 0;
+        }
+    }
+}
+
 /* The last line of a name tells. */
 static bool read_step(hf_ctx *ctx, const hf_event *step)
 {
     struct hf__function *function = ctx->function;
-    if (!step->step || !step->name)
+    if (!step->step || !step->name) {
+        forget_failures(function, step);
         return true;
+    }
     struct hf__entry *entry = hf__function_find(function, step->step);
     if (!entry) {
         entry = hf__arena_calloc(&ctx->arena, 1, sizeof *entry);
@@ -234,6 +252,10 @@ static bool read_history(hf_ctx *ctx)
         good = read_step(ctx, &claimed->steps[i]);
     if (!good)
         hf__function_end(ctx, HF_NOMEM, "%s", hf_code_meaning(HF_NOMEM));
+    else if (claimed->step_count >= HF__MOST_CALLS)
+        hf__function_end(ctx, HF_PERMANENT,
+                         "a run can remember %d calls at most: give parts of the work to children",
+                         HF__MOST_CALLS);
     return true;
 }
 

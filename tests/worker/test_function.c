@@ -302,6 +302,16 @@ static hf_code flaky(hf_step *step, hf_error *err, void *arg)
     return hf_step_done(step, "\"done\"");
 }
 
+static hf_code flaky_once(hf_step *step, hf_error *err, void *arg)
+{
+    (void)arg;
+    if (atomic_fetch_add(&scene.works[0], 1) + 1 <= atomic_load(&scene.crashes)) {
+        snprintf(err->message, sizeof err->message, "no answer");
+        return HF_HANDLER_FAILED;
+    }
+    return hf_step_done(step, "\"done\"");
+}
+
 static hf_code patient(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
 {
     hf_step_options options = HF_STEP_OPTIONS_INIT;
@@ -367,6 +377,33 @@ static void a_step_past_its_limit_has_failed(void **state)
     clear();
     expect_result(begin(slow), "\"late\"");
     assert_non_null(strstr(scene.seen[0], "longer than its limit of 10ms"));
+}
+
+static hf_code gives_up(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    const char *output;
+    (void)input;
+    (void)arg;
+    atomic_fetch_add(&scene.calls, 1);
+    hf_code code = hf_step_run(ctx, "call", NULL, flaky_once, NULL, &output, err);
+    return code == HF_OK ? hf_return(ctx, output) : code;
+}
+
+static void an_operators_retry_forgets_the_failure_and_the_runs_own_does_not(void **state)
+{
+    hf_change change = HF_CHANGE_INIT;
+    (void)state;
+    clear();
+    atomic_store(&scene.crashes, 1);
+    hf_id id = begin(gives_up);
+    hf_run *run = world_wait(id);
+    assert_int_equal(run->status, HF_FAILED);
+    assert_int_equal(run->attempt, 5);
+    hf_run_free(run);
+    assert_int_equal(atomic_load(&scene.works[0]), 1);
+    assert_ok(hf_change_run(world.client, id, HF_RETRY_RUN, &change, NULL));
+    expect_result(id, "\"done\"");
+    assert_int_equal(atomic_load(&scene.works[0]), 2);
 }
 
 /* ---- Changed code ---- */
@@ -595,6 +632,7 @@ int main(void)
         TEST(a_step_is_tried_again_by_its_policy),
         TEST(a_step_that_failed_for_good_can_be_handled),
         TEST(a_step_past_its_limit_has_failed),
+        TEST(an_operators_retry_forgets_the_failure_and_the_runs_own_does_not),
         TEST(another_name_is_an_error_that_names_both),
         TEST(a_handler_that_ends_too_early_is_noticed),
         TEST(old_runs_keep_the_old_way_and_new_ones_take_the_new),
