@@ -19,6 +19,7 @@ hf_code hf__check_time(const char *what, int64_t time, hf_error *err);
 hf_code hf__check_duration(const char *what, int64_t duration, hf_error *err);
 /* `internal`: names that begin with "holdfast." are allowed. */
 hf_code hf__check_workflow_name(const char *name, bool internal, hf_error *err);
+hf_code hf__check_weight(const char *flow_key, int weight, hf_error *err);
 hf_code hf__check_trigger(const hf_trigger_spec *spec, size_t max_payload, bool internal,
                           hf_error *err);
 hf_code hf__check_signal(const hf_signal_spec *spec, size_t max_payload, hf_error *err);

@@ -152,6 +152,7 @@ void hf__turn_commit(hf_ctx *turn)
             .start_ids = turn->start_ids ? turn->start_ids : &turn->start_id,
             .child_ids = turn->child_ids,
             .parentless = hf_id_is_zero(run->parent),
+            .slot_lane = turn->claimed->limited ? turn->claimed->lane : 0,
         },
         .error = error,
         .done = decided,

@@ -359,6 +359,23 @@ void check_job(struct world *world, const struct job *job)
 
 /* ---- What a claim brings ---- */
 
+void check_limit(struct world *world)
+{
+    char text[200];
+    sqlite3_stmt *stmt = NULL;
+    snprintf(text, sizeof text,
+             "SELECT count(*) FROM run WHERE lane = %d AND status = 1 AND run_at > %" PRId64,
+             (int)world->lanes[0], world->now);
+    if (!world->max_running ||
+        sqlite3_prepare_v2(world->handle, text, -1, &stmt, NULL) != SQLITE_OK)
+        return;
+    int64_t held = first_number(stmt);
+    sqlite3_finalize(stmt);
+    if (held > world->max_running)
+        breach(world, "%" PRId64 " runs are held at once; the limit is %d", held,
+               world->max_running);
+}
+
 void check_delivery(struct world *world, struct known *known, const hf_claimed *claimed)
 {
     const char *state = claimed->run.state ? claimed->run.state : "";
