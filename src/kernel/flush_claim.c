@@ -136,6 +136,24 @@ static hf_code send_head_by_head(struct hf__batch *batch, const struct hf__op *o
     return code;
 }
 
+static int by_lane(const void *left, const void *right)
+{
+    const struct hf__cell *a = left;
+    const struct hf__cell *b = right;
+    return (a->number > b->number) - (a->number < b->number);
+}
+
+/* What the workflow of a lane has free, by flow_state, sorted. */
+static int64_t free_of(const struct hf__table *state, int32_t lane)
+{
+    struct hf__cell wanted = hf__number(lane);
+    const struct hf__cell *found =
+        state->nrows ? bsearch(&wanted, state->cells, (size_t)state->nrows,
+                               sizeof *state->cells * (size_t)state->ncolumns, by_lane)
+                     : NULL;
+    return found ? hf__as_number(found[4]) : INT32_MAX;
+}
+
 static bool has_shares(const struct kind *kind)
 {
     for (size_t i = 0; i < kind->count; i++)
@@ -144,9 +162,36 @@ static bool has_shares(const struct kind *kind)
     return false;
 }
 
+/* Shares are of what is free, where that is less than the claim may take. */
+static hf_code scale_shares(struct hf__batch *batch, struct kind *kind, int most, hf_error *err)
+{
+    struct hf__sheet state;
+    if (!has_shares(kind))
+        return HF_OK;
+    sheet_init(batch, &state, HF__STMT_FLOW_STATE, batch->arena);
+    hf__table_add(&state.in)[0] = hf__text(heads_json(batch, kind));
+    hf_code code = send_sheet(batch, HF__STMT_FLOW_STATE, &state, err);
+    struct hf__claim_head *scaled = hf__arena_calloc(batch->arena, kind->count + 1, sizeof *scaled);
+    if (code == HF_OK && !scaled)
+        code = hf__nomem(err);
+    if (code == HF_OK && state.out.nrows)
+        qsort(state.out.cells, (size_t)state.out.nrows,
+              sizeof *state.out.cells * (size_t)state.out.ncolumns, by_lane);
+    for (size_t i = 0; code == HF_OK && i < kind->count; i++) {
+        int64_t places = free_of(&state.out, kind->items[i]->lane);
+        scaled[i] = *kind->items[i];
+        if (places < most && scaled[i].share) {
+            int64_t share = (scaled[i].share * places + most - 1) / most;
+            scaled[i].share = share ? (int)share : 1;
+        }
+        kind->items[i] = &scaled[i];
+    }
+    return code;
+}
+
 /* The lock comes first, in a statement of its own: what is counted after it is up to date. */
-static hf_code send_limited(struct hf__batch *batch, const struct hf__op *op,
-                            const struct kind *kind, int most, hf_error *err)
+static hf_code send_limited(struct hf__batch *batch, const struct hf__op *op, struct kind *kind,
+                            int most, hf_error *err)
 {
     struct hf__limited_claim *limited = batch->limited;
     struct hf__sheet *lock = &limited->lock;
@@ -154,8 +199,13 @@ static hf_code send_limited(struct hf__batch *batch, const struct hf__op *op,
     if (batch->flusher->driver->statements[HF__STMT_LOCK_FLOW].sql) {
         sheet_init(batch, lock, HF__STMT_LOCK_FLOW, batch->arena);
         hf__table_add(&lock->in)[0] = hf__text(heads_json(batch, kind));
-        code = send_sheet(batch, HF__STMT_LOCK_FLOW, lock, err);
+        code = batch->failed || lock->in.failed
+                   ? hf__nomem(err)
+                   : batch->flusher->driver->send(batch->flusher->conn, HF__STMT_LOCK_FLOW,
+                                                  &lock->in, NULL, err);
     }
+    if (code == HF_OK && goes_head_by_head(batch))
+        code = scale_shares(batch, kind, most, err);
     if (code == HF_OK && goes_head_by_head(batch))
         code =
             send_head_by_head(batch, op, HF__STMT_CLAIM_LIMITED, &limited->claim, kind, most, err);
@@ -168,8 +218,8 @@ static hf_code send_limited(struct hf__batch *batch, const struct hf__op *op,
     return send_sheet(batch, HF__STMT_FLOW_STATE, &limited->state, err);
 }
 
-static hf_code send_kind(struct hf__batch *batch, size_t index, bool limited,
-                         const struct kind *kind, int most, hf_error *err)
+static hf_code send_kind(struct hf__batch *batch, size_t index, bool limited, struct kind *kind,
+                         int most, hf_error *err)
 {
     const struct hf__op *op = batch->ops[index];
     struct hf__sheet *sheet = &batch->claims[index];
@@ -347,7 +397,7 @@ static void gather_rows(struct hf__batch *batch, const struct hf__table *out, hf
  * there for whoever takes that run over. */
 static int64_t closed_until(const struct hf__cell *c)
 {
-    int64_t now = hf__as_number(c[4]), until = 0;
+    int64_t now = hf__as_number(c[5]), until = 0;
     if (hf__as_number(c[1]) <= 0)
         until = hf__is_null(c[2]) ? INT64_MAX : hf__as_number(c[2]);
     if (hf__as_number(c[3]) > until)

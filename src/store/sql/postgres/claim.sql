@@ -73,7 +73,8 @@ SELECT pg_advisory_xact_lock(1215653446, f.id)
 -- As claim_runs, for workflows with limits: takes no more than there are free slots and starts left, of the workflow
 -- and of the flow key, and pays for the starts. A run whose lease expired keeps its slot: taking it over needs a start
 -- only. One that was deleted counts until its lease ends. Of the free slots a worker takes half, or as many as it has idle hands (hands). The caller has locked the flow:
--- what is counted here holds until its commit. Served by run_claim and run_slot. Serves: workers.
+-- what is counted here holds until its commit. Shares are of what is free, where that is less than most. A rate_next
+-- further ahead than the burst is of another rate, or of a clock that was set back: it counts for nothing. Served by run_claim and run_slot. Serves: workers.
 -- takes: one (heads text, most int, worker text, lease bigint, suspect_attempts int, hands int)
 -- gives: (id uuid, tenant_id int, tenant text, workflow text, lane int, key text, priority int, attempt int,
 --   max_attempts int, version bigint, revision bigint, event_seq bigint, run_at bigint, due_at bigint, claimed_from
@@ -99,7 +100,8 @@ head AS MATERIALIZED (
       JOIN holdfast.tenant n ON n.id = w.tenant_id AND NOT n.disabled
      CROSS JOIN LATERAL (SELECT (w.rate_interval + w.rate_count - 1) / w.rate_count AS step) s
      CROSS JOIN LATERAL (
-        SELECT least(greatest(w.rate_next, t.now), t.now + s.step * w.rate_burst) AS paid) p
+        SELECT CASE WHEN w.rate_next > t.now + s.step * w.rate_burst + 1000000 THEN t.now
+                    ELSE least(greatest(w.rate_next, t.now), t.now + s.step * w.rate_burst) END AS paid) p
      CROSS JOIN LATERAL (
         SELECT CASE WHEN w.max_running < 2147483647 THEN greatest(w.max_running - (
                SELECT count(*) FROM holdfast.run r WHERE r.slot = w.id AND r.status = 1
@@ -114,7 +116,8 @@ head AS MATERIALIZED (
       JOIN holdfast.lane l ON l.id = d.lane
       JOIN flow f ON f.id = l.workflow_id
      CROSS JOIN LATERAL (
-        SELECT least(greatest(l.rate_next, t.now), t.now + f.key_step * f.key_rate_burst) AS paid) p
+        SELECT CASE WHEN l.rate_next > t.now + f.key_step * f.key_rate_burst + 1000000 THEN t.now
+                    ELSE least(greatest(l.rate_next, t.now), t.now + f.key_step * f.key_rate_burst) END AS paid) p
      CROSS JOIN LATERAL (
         SELECT CASE WHEN f.key_max_running IS NOT NULL THEN greatest(f.key_max_running - (
                SELECT count(*) FROM holdfast.run r
@@ -127,6 +130,8 @@ head AS MATERIALIZED (
      CROSS JOIN head h
       JOIN flow f ON f.id = h.workflow_id
       JOIN place p ON p.id = h.lane
+     CROSS JOIN LATERAL (
+        SELECT (h.share * least($2, f.slots, f.starts)::bigint + $2 - 1) / $2 AS part) a
      CROSS JOIN LATERAL (
         SELECT o.ctid, o.run_at, 0 AS fresh
           FROM (SELECT c.ctid, c.run_at
@@ -142,7 +147,7 @@ head AS MATERIALIZED (
                  WHERE c.lane = h.lane AND c.priority = h.priority AND c.run_at >= h.floor AND c.run_at <= t.now
                    AND c.status <= 3 AND c.deleted_at IS NULL AND c.run_at IS NOT NULL
                    AND (c.status <> 1 OR (c.slot IS NULL AND c.attempt <= $5))
-                 ORDER BY c.run_at LIMIT least(h.share, f.slots, f.starts, p.slots, p.starts)
+                 ORDER BY c.run_at LIMIT least(a.part, f.slots, f.starts, p.slots, p.starts)
                    FOR NO KEY UPDATE SKIP LOCKED) n) r
 ), key_slotted AS (
     SELECT d.*, sum(d.fresh) OVER (PARTITION BY d.lane ORDER BY d.turn, d.fresh, d.run_at, d.ctid) AS place FROM due d
@@ -202,7 +207,7 @@ SELECT o.id, o.tenant_id, o.tenant, o.name, o.lane, o.key, o.priority, o.attempt
 -- is none, and when the next start is allowed. Run in the claim's transaction, after it. Served by run_slot. Serves:
 -- workers, for how long to sleep.
 -- takes: one (heads text)
--- gives: (lane int, slots int, lease_end bigint, start_at bigint, now bigint)
+-- gives: (lane int, slots int, lease_end bigint, start_at bigint, free int, now bigint)
 WITH t AS MATERIALIZED (SELECT holdfast.now() AS now),
 lanes AS MATERIALIZED (
     SELECT DISTINCT l.id, l.workflow_id, l.rate_next
@@ -211,12 +216,15 @@ lanes AS MATERIALIZED (
 ), flow AS MATERIALIZED (
     SELECT w.id, w.key_max_running, (w.key_rate_interval + w.key_rate_count - 1) / w.key_rate_count AS key_step,
            w.key_rate_burst, coalesce(w.max_running - c.running, 2147483647) AS slots, c.lease_end,
-           coalesce(least(greatest(w.rate_next, t.now), t.now + s.step * w.rate_burst) - s.step * (w.rate_burst - 1), 0)
-           AS start_at
+           p.paid - s.step * (w.rate_burst - 1) AS start_at,
+           coalesce((t.now + s.step * w.rate_burst - p.paid) / s.step, 2147483647) AS starts
       FROM t
      CROSS JOIN (SELECT DISTINCT k.workflow_id FROM lanes k) d
       JOIN holdfast.workflow w ON w.id = d.workflow_id
      CROSS JOIN LATERAL (SELECT (w.rate_interval + w.rate_count - 1) / w.rate_count AS step) s
+     CROSS JOIN LATERAL (
+        SELECT CASE WHEN w.rate_next > t.now + s.step * w.rate_burst + 1000000 THEN t.now
+                    ELSE least(greatest(w.rate_next, t.now), t.now + s.step * w.rate_burst) END AS paid) p
      CROSS JOIN LATERAL (
         SELECT count(*)::int AS running, min(r.run_at) AS lease_end FROM holdfast.run r
          WHERE r.slot = w.id AND w.max_running < 2147483647 AND r.status = 1
@@ -224,10 +232,13 @@ lanes AS MATERIALIZED (
 )
 SELECT l.id, least(f.slots, coalesce(f.key_max_running - c.running, 2147483647)),
        CASE WHEN f.slots <= 0 THEN f.lease_end ELSE c.lease_end END,
-       greatest(f.start_at, coalesce(least(greatest(l.rate_next, t.now), t.now + f.key_step * f.key_rate_burst)
-                                     - f.key_step * (f.key_rate_burst - 1), 0)), t.now
+       greatest(coalesce(f.start_at, 0), coalesce(p.paid - f.key_step * (f.key_rate_burst - 1), 0)),
+       least(greatest(f.slots, 0), f.starts, 2147483647)::int, t.now
   FROM t CROSS JOIN lanes l
   JOIN flow f ON f.id = l.workflow_id
+ CROSS JOIN LATERAL (
+    SELECT CASE WHEN l.rate_next > t.now + f.key_step * f.key_rate_burst + 1000000 THEN t.now
+                ELSE least(greatest(l.rate_next, t.now), t.now + f.key_step * f.key_rate_burst) END AS paid) p
  CROSS JOIN LATERAL (
     SELECT count(*)::int AS running, min(r.run_at) AS lease_end FROM holdfast.run r
      WHERE r.slot = f.id AND r.lane = l.id AND f.key_max_running IS NOT NULL AND r.status = 1

@@ -74,6 +74,14 @@ UPDATE run
           JOIN workflow w ON w.id = l.workflow_id AND NOT w.paused
           JOIN tenant n ON n.id = w.tenant_id AND NOT n.disabled
          WHERE l.id = ?1 ->> 0 ->> 0
+    ), paid AS MATERIALIZED (
+        SELECT h.*, CASE WHEN h.rate_next > holdfast_now() + h.step * h.rate_burst + 1000000 THEN holdfast_now()
+                         ELSE min(max(coalesce(h.rate_next, 0), holdfast_now()),
+                                  holdfast_now() + h.step * h.rate_burst) END AS paid,
+               CASE WHEN h.key_rate_next > holdfast_now() + h.key_step * h.key_rate_burst + 1000000 THEN holdfast_now()
+                    ELSE min(max(coalesce(h.key_rate_next, 0), holdfast_now()),
+                             holdfast_now() + h.key_step * h.key_rate_burst) END AS key_paid
+          FROM head h
     ), free AS MATERIALIZED (
         SELECT h.lane, h.workflow_id, h.priority, h.floor,
                CASE WHEN h.max_running < 2147483647 THEN max(h.max_running - (
@@ -85,12 +93,9 @@ UPDATE run
                      WHERE r.slot = h.workflow_id AND r.lane = h.lane AND r.status = 1
                    AND (r.deleted_at IS NULL OR r.run_at > holdfast_now())), 0)
                     END AS key_slots,
-               min(h.share,
-                   coalesce((holdfast_now() + h.step * h.rate_burst - min(max(coalesce(h.rate_next, 0), holdfast_now()),
-                             holdfast_now() + h.step * h.rate_burst)) / h.step, ?2),
-                   coalesce((holdfast_now() + h.key_step * h.key_rate_burst - min(max(coalesce(h.key_rate_next, 0),
-                             holdfast_now()), holdfast_now() + h.key_step * h.key_rate_burst)) / h.key_step, ?2)) AS starts
-          FROM head h
+               min(h.share, coalesce((holdfast_now() + h.step * h.rate_burst - h.paid) / h.step, ?2),
+                   coalesce((holdfast_now() + h.key_step * h.key_rate_burst - h.key_paid) / h.key_step, ?2)) AS starts
+          FROM paid h
     ), most AS MATERIALIZED (
         SELECT f.lane, f.workflow_id, f.priority, f.floor, f.starts,
                min(f.starts, coalesce(min(f.slots, max(?6, (f.slots + 1) / 2)), ?2),
@@ -103,7 +108,7 @@ UPDATE run
          CROSS JOIN run c INDEXED BY run_slot
             ON c.slot = m.workflow_id AND c.lane = m.lane AND c.run_at <= holdfast_now()
            AND c.status = 1 AND c.deleted_at IS NULL AND c.priority = m.priority AND c.attempt <= ?5
-         LIMIT (SELECT m.starts FROM most m)) o
+         LIMIT coalesce((SELECT m.starts FROM most m), 0)) o
      UNION ALL
     SELECT n.id FROM (
         SELECT c.rowid AS id
@@ -112,8 +117,8 @@ UPDATE run
             ON c.lane = m.lane AND c.priority = m.priority AND c.run_at >= m.floor AND c.run_at <= holdfast_now()
            AND c.status <= 3 AND c.deleted_at IS NULL AND c.run_at IS NOT NULL
            AND (c.status <> 1 OR (c.slot IS NULL AND c.attempt <= ?5))
-         LIMIT (SELECT m.fresh FROM most m)) n
-     LIMIT (SELECT m.starts FROM most m))
+         LIMIT coalesce((SELECT m.fresh FROM most m), 0)) n
+     LIMIT coalesce((SELECT m.starts FROM most m), 0))
 RETURNING id, tenant_id, (SELECT n.name FROM tenant n WHERE n.id = tenant_id),
           (SELECT w.name FROM workflow w WHERE w.id = workflow_id), lane, key, priority, attempt,
           coalesce(max_attempts, (SELECT w.max_attempts FROM workflow w WHERE w.id = workflow_id)), version, revision,
@@ -131,15 +136,19 @@ RETURNING id, tenant_id, (SELECT n.name FROM tenant n WHERE n.id = tenant_id),
 -- takes: rows (lane int, starts int)
 -- gives: nothing
 UPDATE workflow
-   SET rate_next = min(max(coalesce(rate_next, 0), holdfast_now()),
-                       holdfast_now() + (rate_interval + rate_count - 1) / rate_count * rate_burst)
-                   + (rate_interval + rate_count - 1) / rate_count * ?2
+   SET rate_next = (
+       SELECT CASE WHEN workflow.rate_next > holdfast_now() + s.step * workflow.rate_burst + 1000000 THEN holdfast_now()
+                   ELSE min(max(coalesce(workflow.rate_next, 0), holdfast_now()),
+                            holdfast_now() + s.step * workflow.rate_burst) END + s.step * ?2
+         FROM (SELECT (workflow.rate_interval + workflow.rate_count - 1) / workflow.rate_count AS step) s)
  WHERE id = (SELECT l.workflow_id FROM lane l WHERE l.id = ?1) AND rate_count IS NOT NULL;
 UPDATE lane
-   SET rate_next = (SELECT min(max(coalesce(lane.rate_next, 0), holdfast_now()), holdfast_now()
-                               + (w.key_rate_interval + w.key_rate_count - 1) / w.key_rate_count * w.key_rate_burst)
-                           + (w.key_rate_interval + w.key_rate_count - 1) / w.key_rate_count * ?2
-                      FROM workflow w WHERE w.id = lane.workflow_id)
+   SET rate_next = (
+       SELECT CASE WHEN lane.rate_next > holdfast_now() + s.step * s.burst + 1000000 THEN holdfast_now()
+                   ELSE min(max(coalesce(lane.rate_next, 0), holdfast_now()), holdfast_now() + s.step * s.burst) END
+              + s.step * ?2
+         FROM (SELECT (w.key_rate_interval + w.key_rate_count - 1) / w.key_rate_count AS step, w.key_rate_burst AS burst
+                 FROM workflow w WHERE w.id = lane.workflow_id) s)
  WHERE id = ?1 AND EXISTS (SELECT 1 FROM workflow w WHERE w.id = lane.workflow_id AND w.key_rate_count IS NOT NULL);
 
 -- name: flow_state
@@ -147,7 +156,7 @@ UPDATE lane
 -- is none, and when the next start is allowed. Run in the claim's transaction, after it. Served by run_slot. Serves:
 -- workers, for how long to sleep.
 -- takes: one (heads text)
--- gives: (lane int, slots int, lease_end bigint, start_at bigint, now bigint)
+-- gives: (lane int, slots int, lease_end bigint, start_at bigint, free int, now bigint)
 WITH lanes AS MATERIALIZED (
     SELECT DISTINCT l.id, l.workflow_id, l.rate_next
       FROM json_each(?1) h
@@ -163,13 +172,16 @@ WITH lanes AS MATERIALIZED (
                 SELECT min(r.run_at) FROM run r INDEXED BY run_slot
                  WHERE r.slot = w.id AND r.status = 1
                    AND (r.deleted_at IS NULL OR r.run_at > holdfast_now())) END AS lease_end,
-           coalesce(min(max(coalesce(w.rate_next, 0), holdfast_now()), holdfast_now()
-                        + (w.rate_interval + w.rate_count - 1) / w.rate_count * w.rate_burst)
-                    - (w.rate_interval + w.rate_count - 1) / w.rate_count * (w.rate_burst - 1), 0) AS start_at
+           w.rate_burst, (w.rate_interval + w.rate_count - 1) / w.rate_count AS step,
+           CASE WHEN w.rate_next > holdfast_now()
+                     + (w.rate_interval + w.rate_count - 1) / w.rate_count * w.rate_burst + 1000000 THEN holdfast_now()
+                ELSE min(max(coalesce(w.rate_next, 0), holdfast_now()), holdfast_now()
+                         + (w.rate_interval + w.rate_count - 1) / w.rate_count * w.rate_burst) END AS paid
       FROM (SELECT DISTINCT k.workflow_id FROM lanes k) d
      CROSS JOIN workflow w ON w.id = d.workflow_id
 ), keyed AS MATERIALIZED (
-    SELECT l.id, f.slots, f.lease_end, f.start_at, f.key_max_running,
+    SELECT l.id, f.slots, f.lease_end, coalesce(f.paid - f.step * (f.rate_burst - 1), 0) AS start_at,
+           coalesce((holdfast_now() + f.step * f.rate_burst - f.paid) / f.step, 2147483647) AS starts, f.key_max_running,
            CASE WHEN f.key_max_running IS NOT NULL THEN (
                 SELECT count(*) FROM run r INDEXED BY run_slot
                  WHERE r.slot = f.id AND r.lane = l.id AND r.status = 1
@@ -178,13 +190,16 @@ WITH lanes AS MATERIALIZED (
                 SELECT min(r.run_at) FROM run r INDEXED BY run_slot
                  WHERE r.slot = f.id AND r.lane = l.id AND r.status = 1
                    AND (r.deleted_at IS NULL OR r.run_at > holdfast_now())) END AS key_lease_end,
-           coalesce(min(max(coalesce(l.rate_next, 0), holdfast_now()), holdfast_now() + f.key_step * f.key_rate_burst)
+           coalesce(CASE WHEN l.rate_next > holdfast_now() + f.key_step * f.key_rate_burst + 1000000 THEN holdfast_now()
+                         ELSE min(max(coalesce(l.rate_next, 0), holdfast_now()),
+                                  holdfast_now() + f.key_step * f.key_rate_burst) END
                     - f.key_step * (f.key_rate_burst - 1), 0) AS key_start_at
       FROM lanes l
      CROSS JOIN flow f ON f.id = l.workflow_id
 )
 SELECT k.id, min(k.slots, coalesce(k.key_max_running - k.running, 2147483647)),
-       CASE WHEN k.slots <= 0 THEN k.lease_end ELSE k.key_lease_end END, max(k.start_at, k.key_start_at), holdfast_now()
+       CASE WHEN k.slots <= 0 THEN k.lease_end ELSE k.key_lease_end END, max(k.start_at, k.key_start_at),
+       min(max(k.slots, 0), k.starts), holdfast_now()
   FROM keyed k;
 
 -- name: journal_claims
