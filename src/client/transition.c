@@ -129,8 +129,9 @@ static hf_code find_heads(hf_client *client, struct hf__arena *arena, struct hf_
     for (int i = 0; code == HF_OK && i < ask.out.nrows; i++) {
         const struct hf__cell *c = hf__table_row(&ask.out, i);
         int64_t run_at = hf__as_number(c[2]);
-        (*heads)[(*count)++] = read_head(c, lanes);
-        if (run_at > hf__as_number(c[3]) && (*next_due == 0 || run_at < *next_due))
+        if (run_at <= hf__as_number(c[3]))
+            (*heads)[(*count)++] = read_head(c, lanes);
+        else if (*next_due == 0 || run_at < *next_due)
             *next_due = run_at;
     }
     if (code == HF_OK)

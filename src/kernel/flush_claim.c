@@ -13,6 +13,8 @@ struct hf__limited_claim {
     size_t index; /* of its op */
     struct hf__sheet lock;
     struct hf__sheet claim;
+    struct hf__sheet rest; /* what came last, of the kind that came first */
+    bool rest_is_limited;
     struct hf__sheet state;
 };
 
@@ -190,51 +192,49 @@ static hf_code scale_shares(struct hf__batch *batch, struct kind *kind, int most
 }
 
 /* The lock comes first, in a statement of its own: what is counted after it is up to date. */
-static hf_code send_limited(struct hf__batch *batch, const struct hf__op *op, struct kind *kind,
-                            int most, hf_error *err)
+static hf_code lock_flow(struct hf__batch *batch, const struct kind *limited, hf_error *err)
 {
-    struct hf__limited_claim *limited = batch->limited;
-    struct hf__sheet *lock = &limited->lock;
-    hf_code code = HF_OK;
-    if (batch->flusher->driver->statements[HF__STMT_LOCK_FLOW].sql) {
-        sheet_init(batch, lock, HF__STMT_LOCK_FLOW, batch->arena);
-        hf__table_add(&lock->in)[0] = hf__text(heads_json(batch, kind));
-        code = batch->failed || lock->in.failed
-                   ? hf__nomem(err)
-                   : batch->flusher->driver->send(batch->flusher->conn, HF__STMT_LOCK_FLOW,
-                                                  &lock->in, NULL, err);
-    }
-    if (code == HF_OK && goes_head_by_head(batch))
-        code = scale_shares(batch, kind, most, err);
-    if (code == HF_OK && goes_head_by_head(batch))
-        code =
-            send_head_by_head(batch, op, HF__STMT_CLAIM_LIMITED, &limited->claim, kind, most, err);
-    else if (code == HF_OK)
-        code = send_claim(batch, op, HF__STMT_CLAIM_LIMITED, &limited->claim, kind, most, err);
-    if (code != HF_OK)
-        return code;
-    sheet_init(batch, &limited->state, HF__STMT_FLOW_STATE, batch->arena);
-    hf__table_add(&limited->state.in)[0] = hf__text(heads_json(batch, kind));
-    return send_sheet(batch, HF__STMT_FLOW_STATE, &limited->state, err);
+    const struct hf__driver *driver = batch->flusher->driver;
+    struct hf__sheet *lock = &batch->limited->lock;
+    if (!driver->statements[HF__STMT_LOCK_FLOW].sql)
+        return HF_OK;
+    sheet_init(batch, lock, HF__STMT_LOCK_FLOW, batch->arena);
+    hf__table_add(&lock->in)[0] = hf__text(heads_json(batch, limited));
+    if (batch->failed || lock->in.failed)
+        return hf__nomem(err);
+    return driver->send(batch->flusher->conn, HF__STMT_LOCK_FLOW, &lock->in, NULL, err);
 }
 
-static hf_code send_kind(struct hf__batch *batch, size_t index, bool limited, struct kind *kind,
-                         int most, hf_error *err)
+static hf_code send_limited(struct hf__batch *batch, const struct hf__op *op,
+                            struct hf__sheet *sheet, struct kind *kind, int most, hf_error *err)
 {
-    const struct hf__op *op = batch->ops[index];
-    struct hf__sheet *sheet = &batch->claims[index];
+    if (!goes_head_by_head(batch))
+        return send_claim(batch, op, HF__STMT_CLAIM_LIMITED, sheet, kind, most, err);
+    hf_code code = scale_shares(batch, kind, most, err);
+    return code == HF_OK
+               ? send_head_by_head(batch, op, HF__STMT_CLAIM_LIMITED, sheet, kind, most, err)
+               : code;
+}
+
+static hf_code send_kind(struct hf__batch *batch, const struct hf__op *op, bool limited,
+                         struct hf__sheet *sheet, struct kind *kind, int most, hf_error *err)
+{
     if (limited)
-        return send_limited(batch, op, kind, most, err);
+        return send_limited(batch, op, sheet, kind, most, err);
     if (goes_head_by_head(batch) && has_shares(kind))
         return send_head_by_head(batch, op, HF__STMT_CLAIM_RUNS, sheet, kind, most, err);
     return send_claim(batch, op, HF__STMT_CLAIM_RUNS, sheet, kind, most, err);
 }
 
-/* Heads of the kind that comes first which are less urgent than all of the other kind wait for the next claim. */
-static void keep_urgent(struct kind *first, int priority)
+/* What is less urgent than all of the other kind. */
+static struct kind split_off(struct kind *kind, int priority)
 {
-    while (first->count && first->items[first->count - 1]->priority < priority)
-        first->count--;
+    size_t urgent = kind->count;
+    while (urgent && kind->items[urgent - 1]->priority < priority)
+        urgent--;
+    struct kind rest = { kind->items + urgent, kind->count - urgent };
+    kind->count = urgent;
+    return rest;
 }
 
 static int all_shares(const struct kind *kind, int most)
@@ -245,22 +245,61 @@ static int all_shares(const struct kind *kind, int most)
     return sum < most ? (int)sum : most;
 }
 
-/* Limited and other lanes are claimed from by two statements. The one with the more urgent head comes first, and the
- * other has what is left of the claim. */
+/* Sends and waits for the answer; `most` is lowered by it. */
+static hf_code send_and_wait(struct hf__batch *batch, const struct hf__op *op, bool limited,
+                             struct hf__sheet *sheet, struct kind *kind, int shares, int *most,
+                             hf_error *err)
+{
+    if (!kind->count || *most <= 0)
+        return HF_OK;
+    hf_code code = send_kind(batch, op, limited, sheet, kind, shares < *most ? shares : *most, err);
+    if (code == HF_OK)
+        code = batch->flusher->driver->sync(batch->flusher->conn, err);
+    if (code == HF_OK)
+        *most -= sheet->out.nrows;
+    return code;
+}
+
+/* Limited and other lanes are claimed from by two statements. The one with the more urgent head comes first, as far as it
+ * is not less urgent than all of the other; then that; then the rest. */
 static hf_code send_both(struct hf__batch *batch, size_t index, struct kind kinds[2], hf_error *err)
 {
     const struct hf__op *op = batch->ops[index];
-    int first = op->claim.heads[0].limited, second = !first;
-    keep_urgent(&kinds[first], kinds[second].items[0]->priority);
-    hf_code code = send_kind(batch, index, first, &kinds[first],
-                             all_shares(&kinds[first], op->claim.most), err);
+    struct hf__sheet *sheets[2] = { &batch->claims[index], &batch->limited->claim };
+    int most = op->claim.most;
+    bool first = op->claim.heads[0].limited;
+    struct kind rest = split_off(&kinds[first], kinds[!first].items[0]->priority);
+    batch->limited->rest_is_limited = first;
+    hf_code code = send_and_wait(batch, op, first, sheets[first], &kinds[first],
+                                 all_shares(&kinds[first], most), &most, err);
     if (code == HF_OK)
-        code = batch->flusher->driver->sync(batch->flusher->conn, err);
+        code = send_and_wait(batch, op, !first, sheets[!first], &kinds[!first], most, &most, err);
+    if (code == HF_OK)
+        code = send_and_wait(batch, op, first, &batch->limited->rest, &rest, most, &most, err);
+    kinds[first].count += rest.count;
+    return code;
+}
+
+static hf_code send_kinds(struct hf__batch *batch, size_t index, struct kind kinds[2],
+                          hf_error *err)
+{
+    const struct hf__op *op = batch->ops[index];
+    if (!kinds[1].count)
+        return kinds[0].count ? send_kind(batch, op, false, &batch->claims[index], &kinds[0],
+                                          op->claim.most, err)
+                              : HF_OK;
+    struct hf__sheet *state = &batch->limited->state;
+    batch->limited->index = index;
+    hf_code code = lock_flow(batch, &kinds[1], err);
+    if (code == HF_OK && kinds[0].count)
+        code = send_both(batch, index, kinds, err);
+    else if (code == HF_OK)
+        code = send_kind(batch, op, true, &batch->limited->claim, &kinds[1], op->claim.most, err);
     if (code != HF_OK)
         return code;
-    int most =
-        op->claim.most - (first ? batch->limited->claim.out.nrows : batch->claims[index].out.nrows);
-    return most > 0 ? send_kind(batch, index, second, &kinds[second], most, err) : HF_OK;
+    sheet_init(batch, state, HF__STMT_FLOW_STATE, batch->arena);
+    hf__table_add(&state->in)[0] = hf__text(heads_json(batch, &kinds[1]));
+    return send_sheet(batch, HF__STMT_FLOW_STATE, state, err);
 }
 
 hf_code hf__claim_send(struct hf__batch *batch, size_t index, hf_error *err)
@@ -276,14 +315,7 @@ hf_code hf__claim_send(struct hf__batch *batch, size_t index, hf_error *err)
         struct kind *kind = &kinds[op->claim.heads[i].limited];
         kind->items[kind->count++] = &op->claim.heads[i];
     }
-    if (kinds[1].count)
-        batch->limited->index = index;
-    if (kinds[0].count && kinds[1].count)
-        return send_both(batch, index, kinds, err);
-    bool limited = kinds[1].count > 0;
-    return kinds[limited].count
-               ? send_kind(batch, index, limited, &kinds[limited], op->claim.most, err)
-               : HF_OK;
+    return send_kinds(batch, index, kinds, err);
 }
 
 static void journal_rows(struct hf__batch *batch, const struct hf__table *out, const char *worker)
@@ -307,9 +339,11 @@ hf_code hf__claim_journal(struct hf__batch *batch, hf_error *err)
     for (size_t i = 0; i < batch->count; i++)
         if (batch->ops[i]->kind == HF__OP_CLAIM)
             journal_rows(batch, &batch->claims[i].out, batch->ops[i]->claim.worker);
-    if (batch->limited)
-        journal_rows(batch, &batch->limited->claim.out,
-                     batch->ops[batch->limited->index]->claim.worker);
+    if (batch->limited) {
+        const char *worker = batch->ops[batch->limited->index]->claim.worker;
+        journal_rows(batch, &batch->limited->claim.out, worker);
+        journal_rows(batch, &batch->limited->rest.out, worker);
+    }
     return hf__batch_send(batch, HF__STMT_JOURNAL_CLAIMS, err);
 }
 
@@ -375,12 +409,14 @@ static int by_urgency(const void *left, const void *right)
 }
 
 /* Turns answers into claims and asks for the mail and steps of those that have any. */
-static void gather_rows(struct hf__batch *batch, const struct hf__table *out, hf_claims *claims)
+static void gather_rows(struct hf__batch *batch, const struct hf__table *out, hf_claims *claims,
+                        bool limited)
 {
     for (int i = 0; i < out->nrows; i++) {
         const struct hf__cell *c = hf__table_row(out, i);
         hf_claimed *claimed = &claims->items[claims->count++];
         read_claimed(claimed, c);
+        claimed->limited = limited;
         if (hf__as_number(c[15]))
             hf__batch_add(batch, HF__STMT_LOAD_MAIL)[0] = c[0];
         if (hf__as_number(c[16])) {
@@ -428,7 +464,9 @@ static void gather(struct hf__batch *batch, size_t index)
     const struct hf__limited_claim *limited =
         batch->limited && batch->limited->index == index ? batch->limited : NULL;
     const struct hf__table *out = &batch->claims[index].out;
-    size_t count = (size_t)out->nrows + (limited ? (size_t)limited->claim.out.nrows : 0);
+    size_t count = (size_t)out->nrows;
+    if (limited)
+        count += (size_t)limited->claim.out.nrows + (size_t)limited->rest.out.nrows;
     hf_claims *claims = hf__arena_calloc(op->claim.arena, 1, sizeof *claims);
     hf_claimed *items = hf__arena_calloc(op->claim.arena, count + 1, sizeof *items);
     if (!claims || !items) {
@@ -436,13 +474,11 @@ static void gather(struct hf__batch *batch, size_t index)
         return;
     }
     claims->items = items;
-    gather_rows(batch, out, claims);
+    gather_rows(batch, out, claims, false);
     op->claim.closed_count = 0;
     if (limited) {
-        size_t from = claims->count;
-        gather_rows(batch, &limited->claim.out, claims);
-        for (size_t i = from; i < claims->count; i++)
-            items[i].limited = true;
+        gather_rows(batch, &limited->claim.out, claims, true);
+        gather_rows(batch, &limited->rest.out, claims, limited->rest_is_limited);
         gather_closed(batch, op, &limited->state.out);
     }
     qsort(items, claims->count, sizeof *items, by_urgency);

@@ -61,8 +61,11 @@ SELECT w.name, w.paused, w.max_attempts, w.retry_base, w.retry_cap, w.lease, w.t
     SELECT count(*) FILTER (WHERE r.status IN (0, 2) AND r.run_at <= holdfast.now()) AS due,
            count(*) FILTER (WHERE r.status IN (0, 2) AND r.run_at > holdfast.now()) AS delayed,
            count(*) FILTER (WHERE r.status = 1) AS leased
-      FROM holdfast.lane l JOIN holdfast.run r ON r.lane = l.id
-     WHERE l.workflow_id = w.id AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL) d
+      FROM holdfast.lane l
+     CROSS JOIN LATERAL (
+        SELECT c.status, c.run_at FROM holdfast.run c
+         WHERE c.lane = l.id AND c.status <= 3 AND c.deleted_at IS NULL AND c.run_at IS NOT NULL OFFSET 0) r
+     WHERE l.workflow_id = w.id) d
  WHERE w.tenant_id = $1 AND ($2::text IS NULL OR w.name = $2)
    AND ($3::text IS NULL OR (w.name >= $3 AND w.name < $4))
  ORDER BY w.name LIMIT 10000;
@@ -93,11 +96,18 @@ SELECT l.id, w.name, w.tenant_id, w.lease, w.id, l.weight, w.max_running IS NOT 
 -- Runs that are held already count when their workflow gets its first limit. Served by run_claim. Serves: workflow set.
 -- takes: one (tenant int, name text)
 -- gives: nothing
-UPDATE holdfast.run r SET slot = r.workflow_id
-  FROM holdfast.workflow w
-  JOIN holdfast.lane l ON l.workflow_id = w.id
- WHERE w.tenant_id = $1 AND w.name = $2 AND w.max_running IS NOT NULL AND r.lane = l.id
-   AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL AND r.status = 1 AND r.slot IS NULL;
+WITH held AS MATERIALIZED (
+    SELECT r.ctid
+      FROM holdfast.workflow w
+      JOIN holdfast.lane l ON l.workflow_id = w.id
+     CROSS JOIN LATERAL (
+        SELECT c.ctid FROM holdfast.run c
+         WHERE c.lane = l.id AND c.status <= 3 AND c.deleted_at IS NULL AND c.run_at IS NOT NULL
+           AND c.status = 1 AND c.slot IS NULL
+           FOR NO KEY UPDATE) r
+     WHERE w.tenant_id = $1 AND w.name = $2 AND w.max_running IS NOT NULL
+)
+UPDATE holdfast.run r SET slot = r.workflow_id FROM held h WHERE r.ctid = h.ctid;
 
 -- name: set_weight
 -- The share of a flow key, which is made if nothing had it yet. Serves: workflow set.
