@@ -2,6 +2,7 @@
  * refused is there, no wake-up is missing.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -359,20 +360,23 @@ void check_job(struct world *world, const struct job *job)
 
 /* ---- What a claim brings ---- */
 
-void check_limit(struct world *world)
+int limit_left(struct world *world)
 {
     char text[200];
-    sqlite3_stmt *stmt = NULL;
     snprintf(text, sizeof text,
              "SELECT count(*) FROM run WHERE lane = %d AND status = 1 AND run_at > %" PRId64,
              (int)world->lanes[0], world->now);
-    if (!world->max_running ||
-        sqlite3_prepare_v2(world->handle, text, -1, &stmt, NULL) != SQLITE_OK)
-        return;
-    int64_t held = first_number(stmt);
+    sqlite3_stmt *stmt = prepare(world, text);
+    int held = (int)first_number(stmt);
     sqlite3_finalize(stmt);
-    if (held > world->max_running)
-        breach(world, "%" PRId64 " runs are held at once; the limit is %d", held,
+    return world->max_running ? world->max_running - held : INT_MAX;
+}
+
+void check_limit(struct world *world)
+{
+    int left = limit_left(world);
+    if (left < 0)
+        breach(world, "%d runs are held at once; the limit is %d", world->max_running - left,
                world->max_running);
 }
 

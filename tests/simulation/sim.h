@@ -245,6 +245,8 @@ void check_execution(struct world *world, const struct job *job);
 void check_cascade(struct world *world, const struct job *job);
 /* No more runs of the first workflow are held than its limit allows. */
 void check_limit(struct world *world);
+/* Slots that nobody holds by a lease. */
+int limit_left(struct world *world);
 void check_delivery(struct world *world, struct known *known, const hf_claimed *claimed);
 void check_everything(struct world *world);
 void check_ended(struct world *world);

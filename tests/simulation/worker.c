@@ -29,8 +29,8 @@ static bool is_limited(const struct world *world, int32_t lane)
     return lane == world->lanes[0] && world->max_running;
 }
 
-/* The heads of all lanes, most urgent first. NULL: there are none. */
-static struct hf__claim_head *heads(struct world *world, size_t *count)
+/* The heads of all lanes, or of those that no limit closes, most urgent first. NULL: there are none. */
+static struct hf__claim_head *heads(struct world *world, size_t *count, bool open_only)
 {
     struct hf__table in, out;
     hf__table_init(&in, &world->arena, 1);
@@ -45,18 +45,20 @@ static struct hf__claim_head *heads(struct world *world, size_t *count)
     if (!good || out.nrows == 0)
         return NULL;
     struct hf__claim_head *found = world_alloc(world, (size_t)out.nrows * sizeof *found);
+    bool full = open_only && limit_left(world) <= 0;
     *count = 0;
     for (int priority = 2; priority >= 0; priority--)
         for (int i = 0; i < out.nrows; i++) {
             const struct hf__cell *c = hf__table_row(&out, i);
-            if (hf__as_number(c[1]) == priority)
+            bool closed = full && is_limited(world, (int32_t)hf__as_number(c[0]));
+            if (hf__as_number(c[1]) == priority && !closed)
                 found[(*count)++] = (struct hf__claim_head){
                     .lane = (int32_t)hf__as_number(c[0]),
                     .priority = priority,
                     .limited = is_limited(world, (int32_t)hf__as_number(c[0])),
                 };
         }
-    return found;
+    return *count ? found : NULL;
 }
 
 /* ---- Claiming ---- */
@@ -96,7 +98,7 @@ static bool claim(struct world *world, struct node *node)
 {
     static const int suspects[] = { 0, 1, INT_MAX };
     size_t count = 0;
-    const struct hf__claim_head *found = heads(world, &count);
+    const struct hf__claim_head *found = heads(world, &count, true);
     if (!found)
         return false;
     struct job *job = job_new(world, node, HF__OP_CLAIM, NULL);
@@ -127,7 +129,7 @@ static void adopt(struct world *world, struct node *node)
 {
     struct hf__table in, out;
     size_t count = 0;
-    const struct hf__claim_head *found = heads(world, &count);
+    const struct hf__claim_head *found = heads(world, &count, false);
     node->adopt = false;
     if (!found)
         return;
