@@ -29,6 +29,7 @@ void bench_latency(const struct bench *bench, const char *workload, double *ms, 
 void bench_trigger_single(struct bench *bench);
 void bench_trigger_bulk(struct bench *bench);
 void bench_drain(struct bench *bench);
+void bench_drain_limited(struct bench *bench);
 void bench_latency_inside(struct bench *bench);
 void bench_latency_across(struct bench *bench);
 void bench_claim_flat(struct bench *bench);

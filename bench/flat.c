@@ -50,52 +50,59 @@ static void fill(struct bench *bench, long count, int64_t delay)
     }
 }
 
-/* The numbers of a statement's answer as JSON: [a, b, ...] or [[a, b, 0], ...]. */
-static char *ask_json(struct hf__ask *ask, bool heads)
-{
-    hf_error err;
-    struct hf__buffer json = { 0 };
-    if (hf__ask_send(ask, &err) != HF_OK)
-        bench_die("ask", &err);
-    hf__buffer_add_text(&json, "[");
-    for (int i = 0; i < ask->out.nrows; i++) {
-        const struct hf__cell *c = hf__table_row(&ask->out, i);
-        if (heads)
-            hf__buffer_addf(&json, "%s[%d,%d,0]", i ? "," : "", (int)hf__as_number(c[0]),
-                            (int)hf__as_number(c[1]));
-        else
-            hf__buffer_addf(&json, "%s%d", i ? "," : "", (int)hf__as_number(c[0]));
-    }
-    hf__buffer_add_text(&json, "]");
-    hf__ask_end(ask);
-    return hf__buffer_take(&json);
-}
+struct heads {
+    struct hf__claim_head *items;
+    size_t count;
+};
 
+/* The lanes as JSON: [a, b, ...]. */
 static char *served_lanes(struct bench *bench)
 {
     struct hf__ask ask;
+    hf_error err;
+    struct hf__buffer json = { 0 };
     struct hf__cell *c = hf__ask_begin(&ask, bench->client->engine, HF__STMT_SERVED_LANES);
     c[0] = hf__number(bench->client->tenant_id);
     c[1] = hf__text("served.");
     c[2] = hf__text("served/");
-    return ask_json(&ask, false);
+    if (hf__ask_send(&ask, &err) != HF_OK)
+        bench_die("ask", &err);
+    hf__buffer_add_text(&json, "[");
+    for (int i = 0; i < ask.out.nrows; i++)
+        hf__buffer_addf(&json, "%s%d", i ? "," : "",
+                        (int)hf__as_number(hf__table_row(&ask.out, i)[0]));
+    hf__buffer_add_text(&json, "]");
+    hf__ask_end(&ask);
+    return hf__buffer_take(&json);
 }
 
-static char *find_heads(struct bench *bench, const char *lanes)
+static struct heads find_heads(struct bench *bench, const char *lanes)
 {
     struct hf__ask ask;
+    hf_error err;
     hf__ask_begin(&ask, bench->client->engine, HF__STMT_FIND_HEADS)[0] = hf__text(lanes);
-    return ask_json(&ask, true);
+    if (hf__ask_send(&ask, &err) != HF_OK)
+        bench_die("ask", &err);
+    struct heads heads = { .count = (size_t)ask.out.nrows };
+    heads.items = calloc(heads.count + 1, sizeof *heads.items);
+    for (size_t i = 0; heads.items && i < heads.count; i++) {
+        const struct hf__cell *c = hf__table_row(&ask.out, (int)i);
+        heads.items[i].lane = (int32_t)hf__as_number(c[0]);
+        heads.items[i].priority = (int)hf__as_number(c[1]);
+    }
+    hf__ask_end(&ask);
+    return heads;
 }
 
-static double claim_once(struct bench *bench, const char *heads)
+static double claim_once(struct bench *bench, const struct heads *heads)
 {
     struct hf__arena arena;
     hf_error err;
     hf__arena_init(&arena, 65536);
     struct hf__op op = {
         .kind = HF__OP_CLAIM,
-        .claim = { .heads = heads,
+        .claim = { .heads = heads->items,
+                   .head_count = heads->count,
                    .most = CLAIM_SIZE,
                    .worker = "bench",
                    .lease = HF_HOURS(1),
@@ -125,10 +132,10 @@ static void measure(struct bench *bench, const char *lanes, long pending)
     int samples = pending < SAMPLES * CLAIM_SIZE ? 7 : SAMPLES;
     for (int i = 0; i < samples; i++) {
         double from = bench_seconds();
-        char *heads = find_heads(bench, lanes);
+        struct heads heads = find_heads(bench, lanes);
         heads_ms += (bench_seconds() - from) * 1000 / samples;
-        claims[i] = claim_once(bench, heads);
-        free(heads);
+        claims[i] = claim_once(bench, &heads);
+        free(heads.items);
     }
     qsort(claims, (size_t)samples, sizeof *claims, by_size);
     printf("{\"workload\":\"claim_flat\",\"pending\":%ld,\"claim_ms\":%.3f,\"heads_ms\":%.3f}\n",
@@ -143,9 +150,9 @@ void bench_claim_flat(struct bench *bench)
     fill(bench, bench->count / 2, HF_DAYS(1));
     fill(bench, FIRST_SIZE, 0);
     char *lanes = served_lanes(bench);
-    char *heads = find_heads(bench, lanes);
-    claim_once(bench, heads);
-    free(heads);
+    struct heads heads = find_heads(bench, lanes);
+    claim_once(bench, &heads);
+    free(heads.items);
     measure(bench, lanes, FIRST_SIZE);
     for (long size = FIRST_SIZE * 10, have = FIRST_SIZE; have < bench->count; size *= 10) {
         size = size < bench->count ? size : bench->count;

@@ -19,6 +19,8 @@ static const struct workload workloads[] = {
     { "trigger_bulk", 200000, 2, bench_trigger_bulk, "hf_trigger_many, 5,000 runs a call" },
     { "drain", 100000, 0, bench_drain,
       "no-op runs in the store, one worker, until all are committed" },
+    { "drain_limited", 100000, 0, bench_drain_limited,
+      "the same with limits that are never reached" },
     { "latency_inside", 300, 0, bench_latency_inside,
       "trigger to handler, idle worker, one process" },
     { "latency_across", 300, 0, bench_latency_across,

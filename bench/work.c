@@ -74,20 +74,42 @@ static void await(atomic_long *counter, long wanted)
         nap(0.2);
 }
 
-void bench_drain(struct bench *bench)
+static void drain(struct bench *bench, const char *workload, const hf_workflow *limits,
+                  unsigned mask)
 {
     static struct stage stage;
     pthread_t thread;
+    hf_error err;
     bench_open(bench);
+    if (mask && hf_workflow_set(bench->client, limits, mask, &err) != HF_OK)
+        bench_die("limits", &err);
     bench_fill(bench, bench->count);
     hf_worker *worker = new_worker(bench->client, &stage);
     double from = bench_seconds();
     pthread_create(&thread, NULL, work, worker);
     await(&stage.committed, bench->count);
-    bench_rate(bench, "drain", bench->count, bench_seconds() - from);
+    bench_rate(bench, workload, bench->count, bench_seconds() - from);
     hf_worker_stop(worker);
     pthread_join(thread, NULL);
     hf_worker_free(worker);
+}
+
+void bench_drain(struct bench *bench)
+{
+    drain(bench, "drain", NULL, 0);
+}
+
+/* Limits of every kind, none of which is ever reached. */
+void bench_drain_limited(struct bench *bench)
+{
+    const hf_rate much = { .count = 1000000, .interval = HF_SECONDS(1), .burst = 1000000 };
+    const hf_workflow limits = { .name = BENCH_WORKFLOW,
+                                 .max_running = 100000,
+                                 .key_max_running = 100000,
+                                 .rate = much,
+                                 .key_rate = much };
+    drain(bench, "drain_limited", &limits,
+          HF_SET_MAX_RUNNING | HF_SET_KEY_MAX_RUNNING | HF_SET_RATE | HF_SET_KEY_RATE);
 }
 
 /* One run at a time while the worker is idle; 20 to 60 ms apart. */

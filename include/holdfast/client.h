@@ -70,13 +70,14 @@ typedef struct hf_trigger_spec {
     const char *partition; /* the caller's own shard key */
     const char *trace;     /* W3C traceparent */
     bool require_worker;   /* refuse with HF_NO_WORKER when nobody live could run it */
+    const char *flow_key;  /* limits and fair shares go by it, such as a customer; NULL: none */
 } hf_trigger_spec;
 
 #define HF_TRIGGER_VERSION 1
 #define HF_TRIGGER_INIT                                                                            \
     {                                                                                              \
         HF_TRIGGER_VERSION, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0, NULL, NULL,   \
-            false                                                                                  \
+            false, NULL                                                                            \
     }
 
 typedef struct hf_triggered {
@@ -242,7 +243,11 @@ enum {
     HF_SET_RETENTION = 1 << 5,
     HF_SET_DEAD_LETTER = 1 << 6,
     HF_SET_DEFINITION = 1 << 7,
-    HF_SET_PAUSED = 1 << 8
+    HF_SET_PAUSED = 1 << 8,
+    HF_SET_MAX_RUNNING = 1 << 9,
+    HF_SET_RATE = 1 << 10,
+    HF_SET_KEY_MAX_RUNNING = 1 << 11,
+    HF_SET_KEY_RATE = 1 << 12
 };
 
 /* Registers the workflow if it is new; sets the fields in `mask`. Idempotent. */
@@ -251,6 +256,10 @@ HF_PUBLIC hf_code hf_workflow_put(hf_client *client, const hf_workflow *workflow
 /* Like hf_workflow_put, but HF_UNKNOWN_WORKFLOW when it does not exist. */
 HF_PUBLIC hf_code hf_workflow_set(hf_client *client, const hf_workflow *workflow, unsigned mask,
                                   hf_error *err) HF_MUST_CHECK;
+/* The share of a flow key among those of its workflow, 1 to 1000; without being set it is 1. "": the runs without a
+ * flow key. */
+HF_PUBLIC hf_code hf_workflow_weight(hf_client *client, const char *workflow, const char *flow_key,
+                                     int weight, hf_error *err) HF_MUST_CHECK;
 HF_PUBLIC hf_code hf_workflow_get(hf_client *client, hf_workflow **out, const char *name,
                                   hf_error *err) HF_MUST_CHECK;
 HF_PUBLIC hf_code hf_workflow_list(hf_client *client, hf_workflows **out, const char *prefix,

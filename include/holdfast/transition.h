@@ -29,6 +29,7 @@ typedef struct hf_claimed {
     hf_run run;    /* run.version is the fence for all that follows */
     int tenant_id; /* the store's own numbers for its tenant and lane */
     int lane;
+    bool limited;   /* holds a slot of its workflow */
     int64_t due_at; /* run_at before the claim */
     bool suspect;   /* its last lease expired: the holder may have been killed by it */
     bool exhausted; /* no attempts left: fail it without a handler */

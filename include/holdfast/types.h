@@ -126,6 +126,13 @@ typedef struct hf_events {
     size_t count;
 } hf_events;
 
+/* So many starts per interval. After a time of fewer starts, `burst` of them may come at once. */
+typedef struct hf_rate {
+    int count;        /* 0: no limit */
+    int64_t interval; /* us */
+    int burst;        /* 0: what the rate gives in a second, at least 1 */
+} hf_rate;
+
 typedef struct hf_workflow {
     const char *name;
     bool paused;
@@ -137,6 +144,10 @@ typedef struct hf_workflow {
     int64_t retention;       /* us to keep finished runs; 0: forever */
     const char *dead_letter; /* the workflow started when a run has failed for good */
     const char *definition;  /* JSON or text of a declared model; NULL for code */
+    int max_running;         /* runs held by workers at once, of all flow keys; 0: no limit */
+    hf_rate rate;            /* starts, of all flow keys */
+    int key_max_running;     /* the same for each flow key by itself */
+    hf_rate key_rate;
     int64_t created_at;
     int64_t updated_at;
     int64_t due; /* counts; filled by hf_workflow_get and hf_workflow_list */

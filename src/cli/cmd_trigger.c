@@ -10,7 +10,7 @@
 #include <string.h>
 
 static struct {
-    const char *key, *subject, *reference, *partition, *trace, *lines;
+    const char *key, *flow_key, *subject, *reference, *partition, *trace, *lines;
     int64_t priority, max_attempts, at, in, deadline, timeout;
     struct cli_texts tags;
     bool require_worker, full;
@@ -20,6 +20,9 @@ static struct {
 static const struct cli_option options[] = {
     CLI_OPT(TEXT, 'k', "key", "KEY", "identity: the same key and input give the first run again",
             .value = &args.key),
+    CLI_OPT(TEXT, 0, "flow-key", "KEY",
+            "whose limits and share it counts against, such as a customer",
+            .value = &args.flow_key),
     CLI_OPT(NUMBER, 'p', "priority", "N", "-1000 to 1000, higher is more urgent; default 0",
             .value = &args.priority, .min = -1000, .max = 1000),
     CLI_OPT(TIME, 0, "at", "TIME", "start no earlier than this time", .value = &args.at),
@@ -54,6 +57,7 @@ static hf_trigger_spec spec_from_options(const char *workflow)
     hf_trigger_spec spec = HF_TRIGGER_INIT;
     spec.workflow = workflow;
     spec.key = args.key;
+    spec.flow_key = args.flow_key;
     spec.priority = (int)args.priority;
     spec.run_at = args.at;
     spec.delay = args.in;

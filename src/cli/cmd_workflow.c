@@ -5,13 +5,19 @@
 #include "cli/table.h"
 #include "util/alloc.h"
 #include "util/duration.h"
+#include "util/error.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static struct {
     unsigned mask;
     int64_t max_attempts, retry_base, retry_cap, lease, timeout, retention;
+    int64_t max_running, key_max_running;
     const char *dead_letter, *definition;
+    const char *rate, *key_rate;
+    struct cli_texts weights;
 } args;
 
 #define SETS(field_, bit_) .value = &args.field_, .mask = &args.mask, .bit = bit_
@@ -34,6 +40,18 @@ static const struct cli_option options[] = {
     CLI_OPT(TEXT, 0, "dead-letter", "WORKFLOW",
             "started when a run has failed for good; '' for none",
             SETS(dead_letter, HF_SET_DEAD_LETTER)),
+    CLI_OPT(NUMBER, 0, "max-running", "N", "runs held by workers at once; 0: no limit",
+            SETS(max_running, HF_SET_MAX_RUNNING), .max = 1000000),
+    CLI_OPT(NUMBER, 0, "max-running-per-key", "N", "the same for each flow key by itself",
+            SETS(key_max_running, HF_SET_KEY_MAX_RUNNING), .max = 1000000),
+    CLI_OPT(TEXT, 0, "rate", "N/DURATION[+BURST]",
+            "starts in a time, such as 100/1m, and how many may come at once; none: no limit",
+            SETS(rate, HF_SET_RATE)),
+    CLI_OPT(TEXT, 0, "rate-per-key", "N/DURATION[+BURST]", "the same for each flow key by itself",
+            SETS(key_rate, HF_SET_KEY_RATE)),
+    CLI_OPT(TEXTS, 0, "weight", "KEY=N",
+            "the share of a flow key beside others, 1 to 1000; default 1; may be repeated",
+            .value = &args.weights),
     CLI_OPT(TEXT, 0, "definition", "TEXT|@FILE", "the text of a declared workflow",
             SETS(definition, HF_SET_DEFINITION)),
     CLI_OPTIONS_END,
@@ -61,7 +79,64 @@ static hf_workflow workflow_from_options(const char *name, const char *definitio
         .retention = args.retention,
         .dead_letter = args.dead_letter && *args.dead_letter ? args.dead_letter : NULL,
         .definition = definition && *definition ? definition : NULL,
+        .max_running = (int)args.max_running,
+        .key_max_running = (int)args.key_max_running,
     };
+}
+
+/* "100/1m", "100/1m+20", "none". */
+static hf_code read_rate(hf_rate *out, const char *what, const char *text, hf_error *err)
+{
+    char copy[80];
+    int64_t count = 0, burst = 0;
+    *out = (hf_rate){ 0 };
+    if (!text || strcmp(text, "none") == 0 || strcmp(text, "0") == 0)
+        return HF_OK;
+    snprintf(copy, sizeof copy, "%s", text);
+    char *slash = strchr(copy, '/');
+    char *plus = slash ? strchr(slash, '+') : NULL;
+    if (!slash || strlen(text) >= sizeof copy)
+        return hf__fail(err, HF_INVALID, "%s: write it as 100/1m, as 100/1m+20, or none", what);
+    *slash = '\0';
+    if (plus)
+        *plus = '\0';
+    hf_code code = cli_number_parse(what, copy, 1, 1000000, &count, err);
+    if (code == HF_OK && plus)
+        code = cli_number_parse(what, plus + 1, 1, 1000000, &burst, err);
+    if (code == HF_OK)
+        code = hf__duration_parse(slash + 1, &out->interval, err);
+    out->count = (int)count;
+    out->burst = (int)burst;
+    return code;
+}
+
+static hf_code read_rates(hf_workflow *workflow, hf_error *err)
+{
+    hf_code code = read_rate(&workflow->rate, "--rate", args.rate, err);
+    return code == HF_OK ? read_rate(&workflow->key_rate, "--rate-per-key", args.key_rate, err)
+                         : code;
+}
+
+/* "KEY=N"; the key may have "=" in it. */
+static hf_code set_weight(hf_client *client, const char *workflow, const char *text, hf_error *err)
+{
+    char key[256];
+    int64_t weight = 0;
+    const char *mark = strrchr(text, '=');
+    if (!mark || (size_t)(mark - text) >= sizeof key)
+        return hf__fail(err, HF_INVALID,
+                        "--weight: write it as KEY=N, with a key of 200 bytes at most");
+    snprintf(key, sizeof key, "%.*s", (int)(mark - text), text);
+    hf_code code = cli_number_parse("--weight", mark + 1, 1, 1000, &weight, err);
+    return code == HF_OK ? hf_workflow_weight(client, workflow, key, (int)weight, err) : code;
+}
+
+static hf_code set_weights(hf_client *client, const char *workflow, hf_error *err)
+{
+    hf_code code = HF_OK;
+    for (size_t i = 0; code == HF_OK && i < args.weights.count; i++)
+        code = set_weight(client, workflow, args.weights.items[i], err);
+    return code;
 }
 
 typedef hf_code (*store_function)(hf_client *client, const hf_workflow *workflow, unsigned mask,
@@ -78,9 +153,14 @@ static int store_workflow(struct cli_session *session, const char *name, store_f
         cli_input_text(&definition, "definition", args.definition, &err) != HF_OK)
         return cli_fail(session, &err);
     hf_workflow workflow = workflow_from_options(name, definition);
+    if (read_rates(&workflow, &err) != HF_OK) {
+        status = cli_fail(session, &err);
+        goto done;
+    }
     if (!cli_open(session, &status))
         goto done;
-    if (store(session->client, &workflow, args.mask, &err) != HF_OK)
+    if (store(session->client, &workflow, args.mask, &err) != HF_OK ||
+        set_weights(session->client, name, &err) != HF_OK)
         status = workflow_fail(session, name, &err);
     else if (session->json)
         status = show_stored(session, name);
@@ -98,7 +178,7 @@ static int create(struct cli_session *session, int count, char **operands)
 static int set(struct cli_session *session, int count, char **operands)
 {
     (void)count;
-    if (args.mask == 0)
+    if (args.mask == 0 && args.weights.count == 0)
         return cli_usage(session, "nothing to set; give at least one option");
     return store_workflow(session, operands[0], hf_workflow_set);
 }
@@ -122,6 +202,45 @@ static char *retention_text(struct cli_session *session, const void *record)
     return limit_text(((const hf_workflow *)record)->retention, "forever");
 }
 
+static char *slots_text(int slots)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%d", slots);
+    return hf__strdup(slots ? text : "no limit");
+}
+
+static char *rate_text(const hf_rate *rate)
+{
+    char interval[HF__DURATION_TEXT], text[HF__DURATION_TEXT + 40];
+    hf__duration_format(rate->interval, interval);
+    snprintf(text, sizeof text, "%d/%s+%d", rate->count, interval, rate->burst);
+    return hf__strdup(rate->count ? text : "no limit");
+}
+
+static char *max_running_text(struct cli_session *session, const void *record)
+{
+    (void)session;
+    return slots_text(((const hf_workflow *)record)->max_running);
+}
+
+static char *key_max_running_text(struct cli_session *session, const void *record)
+{
+    (void)session;
+    return slots_text(((const hf_workflow *)record)->key_max_running);
+}
+
+static char *whole_rate_text(struct cli_session *session, const void *record)
+{
+    (void)session;
+    return rate_text(&((const hf_workflow *)record)->rate);
+}
+
+static char *key_rate_text(struct cli_session *session, const void *record)
+{
+    (void)session;
+    return rate_text(&((const hf_workflow *)record)->key_rate);
+}
+
 static const struct cli_column lines[] = {
     { .header = "name", .field = "name" },
     { .header = "paused", .field = "paused" },
@@ -132,6 +251,10 @@ static const struct cli_column lines[] = {
     { .header = "timeout", .make = timeout_text },
     { .header = "retention", .make = retention_text },
     { .header = "dead letter", .field = "dead_letter" },
+    { .header = "max running", .make = max_running_text },
+    { .header = "rate", .make = whole_rate_text },
+    { .header = "max per key", .make = key_max_running_text },
+    { .header = "rate per key", .make = key_rate_text },
     { .header = "due", .field = "due" },
     { .header = "delayed", .field = "delayed" },
     { .header = "leased", .field = "leased" },
@@ -243,7 +366,9 @@ const struct cli_command cli_command_workflow_set = {
     .name = "workflow set",
     .summary = "Change the settings of a workflow",
     .operands = "NAME",
-    .details = "Only the given options are changed.",
+    .details =
+        "Only the given options are changed. Limits hold from then on; runs that are held already "
+        "go on, and count.",
     .examples = "holdfast workflow set billing.charge.v1 --retention 90d",
     .min_operands = 1,
     .max_operands = 1,

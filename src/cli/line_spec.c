@@ -25,6 +25,7 @@ static const struct member {
     { "workflow", TEXT, offsetof(hf_trigger_spec, workflow) },
     { "input", RAW, offsetof(hf_trigger_spec, input) },
     { "key", TEXT, offsetof(hf_trigger_spec, key) },
+    { "flow_key", TEXT, offsetof(hf_trigger_spec, flow_key) },
     { "priority", NUMBER, offsetof(hf_trigger_spec, priority) },
     { "at", TIME, offsetof(hf_trigger_spec, run_at) },
     { "in", DURATION, offsetof(hf_trigger_spec, delay) },

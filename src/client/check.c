@@ -12,6 +12,11 @@
 
 #define MAX_PRIORITY 1000
 #define MAX_ATTEMPTS 1000000
+#define MAX_FLOW_KEY 200
+#define MAX_WEIGHT 1000
+#define MAX_SLOTS 1000000
+#define MAX_STARTS 1000000
+#define MAX_INTERVAL HF_DAYS(31)
 
 hf_code hf__check_version(const char *what, int version, int known, hf_error *err)
 {
@@ -150,6 +155,38 @@ static hf_code check_tags(const hf_trigger_spec *spec, hf_error *err)
     return HF_OK;
 }
 
+hf_code hf__check_weight(const char *flow_key, int weight, hf_error *err)
+{
+    if (!flow_key)
+        return hf__fail(err, HF_INVALID, "which flow key? \"\" is that of runs without one");
+    hf_code code = *flow_key ? hf__label_check("flow key", flow_key, MAX_FLOW_KEY, err) : HF_OK;
+    return code == HF_OK ? check_range("weight", weight, 1, MAX_WEIGHT, err) : code;
+}
+
+static hf_code check_rate(const char *what, const hf_rate *rate, hf_error *err)
+{
+    hf_code code = check_range(what, rate->count, 0, MAX_STARTS, err);
+    if (code == HF_OK && rate->count &&
+        (rate->interval < HF_MILLISECONDS(1) || rate->interval > MAX_INTERVAL))
+        code = hf__fail(err, HF_INVALID, "the interval of a %s must be from 1 ms to 31 days", what);
+    return code == HF_OK ? check_range("burst", rate->burst, 0, MAX_STARTS, err) : code;
+}
+
+/* The limits of a workflow, as far as they are set. */
+static hf_code check_limits(const hf_workflow *workflow, unsigned mask, hf_error *err)
+{
+    hf_code code = HF_OK;
+    if (mask & HF_SET_MAX_RUNNING)
+        code = check_range("max_running", workflow->max_running, 0, MAX_SLOTS, err);
+    if (code == HF_OK && mask & HF_SET_KEY_MAX_RUNNING)
+        code = check_range("key_max_running", workflow->key_max_running, 0, MAX_SLOTS, err);
+    if (code == HF_OK && mask & HF_SET_RATE)
+        code = check_rate("rate", &workflow->rate, err);
+    if (code == HF_OK && mask & HF_SET_KEY_RATE)
+        code = check_rate("key_rate", &workflow->key_rate, err);
+    return code;
+}
+
 static hf_code check_times(const hf_trigger_spec *spec, hf_error *err)
 {
     hf_code code = hf__check_time("run_at", spec->run_at, err);
@@ -172,6 +209,8 @@ hf_code hf__check_trigger(const hf_trigger_spec *spec, size_t max_payload, bool 
         code = hf__check_json("input", spec->input, max_payload, err);
     if (code == HF_OK)
         code = hf__check_optional_label("key", spec->key, err);
+    if (code == HF_OK && spec->flow_key)
+        code = hf__label_check("flow key", spec->flow_key, MAX_FLOW_KEY, err);
     if (code == HF_OK)
         code = hf__check_optional_label("subject", spec->subject, err);
     if (code == HF_OK)
@@ -264,7 +303,7 @@ hf_code hf__check_workflow(const hf_workflow *workflow, unsigned mask, hf_error 
         code = hf__check_duration("retention", workflow->retention, err);
     if (code == HF_OK && mask & HF_SET_DEAD_LETTER && workflow->dead_letter)
         code = hf__check_workflow_name(workflow->dead_letter, false, err);
-    return code;
+    return code == HF_OK ? check_limits(workflow, mask, err) : code;
 }
 
 static hf_code check_events(const hf_transition *t, size_t max_payload, hf_error *err)

@@ -1,6 +1,7 @@
 /* Claim, commit, heartbeat and step for callers that are workers themselves.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,7 +33,8 @@ static hf_code pattern_range(struct hf__arena *arena, const char *pattern, const
     return *low && *high ? HF_OK : hf__nomem(err);
 }
 
-static hf_code find_lanes(hf_client *client, const hf_claim_spec *spec, struct hf__buffer *lanes,
+/* The lanes that the patterns serve, as served_lanes gives them, into `lanes`. */
+static hf_code find_lanes(hf_client *client, const hf_claim_spec *spec, struct hf__table *lanes,
                           hf_error *err)
 {
     struct hf__ask ask;
@@ -48,21 +50,29 @@ static hf_code find_lanes(hf_client *client, const hf_claim_spec *spec, struct h
         c[1] = hf__text(low);
         c[2] = hf__text(high);
     }
+    hf__table_init(&ask.out, lanes->arena, ask.out.ncolumns);
     if (code == HF_OK)
         code = hf__ask_send(&ask, err);
-    hf__buffer_add_text(lanes, "[");
-    for (int i = 0; code == HF_OK && i < ask.out.nrows; i++)
-        hf__buffer_addf(lanes, "%s%d", i ? "," : "",
-                        (int)hf__as_number(hf__table_row(&ask.out, i)[0]));
-    hf__buffer_add_text(lanes, "]");
+    *lanes = ask.out;
     hf__ask_end(&ask);
-    return code == HF_OK && lanes->failed ? hf__nomem(err) : code;
+    return code;
 }
 
+/* A head that is due, and what its lane's share goes by. */
 struct head {
     int lane;
     int priority;
+    int workflow;
+    int weight;
+    bool limited;
 };
+
+static int by_lane(const void *left, const void *right)
+{
+    const struct hf__cell *a = left;
+    const struct hf__cell *b = right;
+    return a->number < b->number ? -1 : a->number > b->number;
+}
 
 static int by_priority(const void *left, const void *right)
 {
@@ -70,36 +80,100 @@ static int by_priority(const void *left, const void *right)
     const struct head *b = right;
     if (a->priority != b->priority)
         return a->priority > b->priority ? -1 : 1;
+    if (a->workflow != b->workflow)
+        return a->workflow < b->workflow ? -1 : 1;
     return a->lane < b->lane ? -1 : a->lane > b->lane;
 }
 
-/* The heads of the lanes as JSON, most urgent first; *next_due is the earliest run_at that is not due yet. */
-static hf_code find_heads(hf_client *client, const char *lanes, struct hf__buffer *json,
-                          int64_t *next_due, hf_error *err)
+static char *lanes_json(struct hf__arena *arena, const struct hf__table *lanes)
+{
+    struct hf__buffer json = { 0 };
+    for (int i = 0; i < lanes->nrows; i++)
+        hf__buffer_addf(&json, "%c%d", i ? ',' : '[', (int)hf__table_row(lanes, i)[0].number);
+    hf__buffer_add_text(&json, lanes->nrows ? "]" : "[]");
+    char *text = json.failed ? NULL : hf__arena_strdup(arena, json.data);
+    hf__buffer_free(&json);
+    return text;
+}
+
+static struct head read_head(const struct hf__cell *c, const struct hf__table *lanes)
+{
+    struct head head = { (int)hf__as_number(c[0]), (int)hf__as_number(c[1]), 0, 1, false };
+    const struct hf__cell *lane = bsearch(&c[0], lanes->cells, (size_t)lanes->nrows,
+                                          sizeof *lanes->cells * (size_t)lanes->ncolumns, by_lane);
+    if (lane) {
+        head.workflow = (int)hf__as_number(lane[4]);
+        head.weight = (int)hf__as_number(lane[5]);
+        head.limited = hf__as_number(lane[6]) != 0;
+    }
+    return head;
+}
+
+/* The due heads of the lanes, most urgent first; *next_due is the earliest run_at that is not due yet. */
+static hf_code find_heads(hf_client *client, struct hf__arena *arena, struct hf__table *lanes,
+                          struct head **heads, size_t *count, int64_t *next_due, hf_error *err)
 {
     struct hf__ask ask;
-    hf__ask_begin(&ask, client->engine, HF__STMT_FIND_HEADS)[0] = hf__text(lanes);
+    char *json = lanes_json(arena, lanes);
+    if (!json)
+        return hf__nomem(err);
+    if (lanes->nrows)
+        qsort(lanes->cells, (size_t)lanes->nrows, sizeof *lanes->cells * (size_t)lanes->ncolumns,
+              by_lane);
+    hf__ask_begin(&ask, client->engine, HF__STMT_FIND_HEADS)[0] = hf__text(json);
     hf_code code = hf__ask_send(&ask, err);
-    struct head *heads =
-        code == HF_OK ? hf__arena_calloc(&ask.arena, (size_t)ask.out.nrows + 1, sizeof *heads)
-                      : NULL;
-    if (code == HF_OK && !heads)
+    *heads =
+        code == HF_OK ? hf__arena_calloc(arena, (size_t)ask.out.nrows + 1, sizeof **heads) : NULL;
+    if (code == HF_OK && !*heads)
         code = hf__nomem(err);
     for (int i = 0; code == HF_OK && i < ask.out.nrows; i++) {
         const struct hf__cell *c = hf__table_row(&ask.out, i);
         int64_t run_at = hf__as_number(c[2]);
-        heads[i] = (struct head){ (int)hf__as_number(c[0]), (int)hf__as_number(c[1]) };
-        if (run_at > hf__as_number(c[3]) && (*next_due == 0 || run_at < *next_due))
+        if (run_at <= hf__as_number(c[3]))
+            (*heads)[(*count)++] = read_head(c, lanes);
+        else if (*next_due == 0 || run_at < *next_due)
             *next_due = run_at;
     }
     if (code == HF_OK)
-        qsort(heads, (size_t)ask.out.nrows, sizeof *heads, by_priority);
-    hf__buffer_add_text(json, "[");
-    for (int i = 0; code == HF_OK && i < ask.out.nrows; i++)
-        hf__buffer_addf(json, "%s[%d,%d,0]", i ? "," : "", heads[i].lane, heads[i].priority);
-    hf__buffer_add_text(json, "]");
+        qsort(*heads, *count, sizeof **heads, by_priority);
     hf__ask_end(&ask);
-    return code == HF_OK && json->failed ? hf__nomem(err) : code;
+    return code;
+}
+
+/* The heads of one priority, each with its share. Callers keep no account of what they took, so it changes from claim to
+ * claim who comes first. */
+static void share_out(const struct head *heads, size_t count, int most, unsigned turn,
+                      struct hf__claim_head *out)
+{
+    size_t workflows = 0;
+    for (size_t i = 0; i < count; i++)
+        workflows += i == 0 || heads[i].workflow != heads[i - 1].workflow;
+    for (size_t from = 0, end; from < count; from = end) {
+        int64_t weights = 0;
+        for (end = from; end < count && heads[end].workflow == heads[from].workflow; end++)
+            weights += heads[end].weight;
+        for (size_t i = from; i < end; i++)
+            out[(i + turn) % count] = (struct hf__claim_head){
+                .lane = heads[i].lane,
+                .priority = heads[i].priority,
+                .share = count > 1 ? hf__fair_share(most, heads[i].weight, weights, workflows) : 0,
+                .limited = heads[i].limited,
+            };
+    }
+}
+
+static struct hf__claim_head *claim_heads(struct hf__arena *arena, const struct head *heads,
+                                          size_t count, int most)
+{
+    static atomic_uint turns;
+    unsigned turn = atomic_fetch_add(&turns, 1);
+    struct hf__claim_head *out = hf__arena_calloc(arena, count + 1, sizeof *out);
+    for (size_t from = 0, end; out && from < count; from = end) {
+        for (end = from; end < count && heads[end].priority == heads[from].priority; end++)
+            continue;
+        share_out(heads + from, end - from, most, turn, out + from);
+    }
+    return out;
 }
 
 static hf_code check_claim(const hf_claim_spec *spec, hf_error *err)
@@ -116,43 +190,87 @@ static hf_code check_claim(const hf_claim_spec *spec, hf_error *err)
     return code;
 }
 
+static void claim_once(hf_client *client, const hf_claim_spec *spec, struct hf__op *op,
+                       struct hf__arena *arena, const struct hf__claim_head *heads, size_t count,
+                       int most, hf_error *err)
+{
+    *op = (struct hf__op){
+        .kind = HF__OP_CLAIM,
+        .claim = { .heads = heads,
+                   .head_count = count,
+                   .most = most,
+                   .hands = most,
+                   .worker = spec->worker,
+                   .lease = spec->lease,
+                   .suspect_attempts = spec->fresh_only ? 0 : INT_MAX,
+                   .arena = arena },
+        .error = err,
+    };
+    hf__engine_apply(client->engine, op, 1);
+}
+
+/* Adds what a claim brought to what there is. */
+static hf_code add_claims(hf_claims *claims, const struct hf__op *op, hf_error *err)
+{
+    const hf_claims *more = op->claim.claims;
+    hf_claimed *items =
+        hf__arena_calloc(op->claim.arena, claims->count + more->count + 1, sizeof *items);
+    if (!items)
+        return hf__nomem(err);
+    if (claims->count)
+        memcpy(items, claims->items, claims->count * sizeof *items);
+    if (more->count)
+        memcpy(items + claims->count, more->items, more->count * sizeof *items);
+    claims->items = items;
+    claims->count += more->count;
+    for (size_t i = 0; i < op->claim.closed_count; i++)
+        if (claims->next_due == 0 || op->claim.closed[i].until < claims->next_due)
+            claims->next_due = op->claim.closed[i].until;
+    return HF_OK;
+}
+
+/* What the shares left over is claimed in a second try, from whoever has more. That it fails is no reason to lose what
+ * the first one brought. */
+static hf_code claim_all(hf_client *client, const hf_claim_spec *spec, struct hf__arena *arena,
+                         const struct head *heads, size_t count, hf_claims *claims, hf_error *err)
+{
+    struct hf__op op;
+    struct hf__claim_head *places = claim_heads(arena, heads, count, spec->limit);
+    if (!places)
+        return hf__nomem(err);
+    claim_once(client, spec, &op, arena, places, count, spec->limit, err);
+    hf_code code = op.code == HF_OK ? add_claims(claims, &op, err) : op.code;
+    bool shared = false;
+    for (size_t i = 0; i < count; i++) {
+        shared |= places[i].share != 0;
+        places[i].share = 0;
+    }
+    int left = spec->limit - (int)claims->count;
+    if (code != HF_OK || !shared || left == 0)
+        return code;
+    claim_once(client, spec, &op, arena, places, count, left, NULL);
+    return op.code == HF_OK && op.claim.claims->count ? add_claims(claims, &op, err) : HF_OK;
+}
+
 hf_code hf_claim(hf_client *client, hf_claims **out, const hf_claim_spec *spec, hf_error *err)
 {
-    struct hf__buffer lanes = { 0 };
-    struct hf__buffer heads = { 0 };
-    int64_t next_due = 0;
     hf_claims *claims = NULL;
+    struct head *heads = NULL;
+    size_t count = 0;
     hf_code code = check_claim(spec, err);
+    if (code == HF_OK && !(claims = hf__answer_new(sizeof *claims)))
+        code = hf__nomem(err);
+    struct hf__table lanes = { .arena = claims ? hf__answer_arena(claims) : NULL };
     if (code == HF_OK)
         code = find_lanes(client, spec, &lanes, err);
     if (code == HF_OK)
-        code = find_heads(client, lanes.data, &heads, &next_due, err);
-    if (code == HF_OK && !(claims = hf__answer_new(sizeof *claims)))
-        code = hf__nomem(err);
-    if (code == HF_OK) {
-        struct hf__op op = {
-            .kind = HF__OP_CLAIM,
-            .claim = { .heads = heads.data,
-                       .most = spec->limit,
-                       .worker = spec->worker,
-                       .lease = spec->lease,
-                       .suspect_attempts = spec->fresh_only ? 0 : INT_MAX,
-                       .arena = hf__answer_arena(claims) },
-            .error = err,
-        };
-        hf__engine_apply(client->engine, &op, 1);
-        code = op.code;
-        if (code == HF_OK) {
-            *claims = *op.claim.claims;
-            claims->next_due = next_due;
-        }
-    }
+        code = find_heads(client, lanes.arena, &lanes, &heads, &count, &claims->next_due, err);
+    if (code == HF_OK)
+        code = claim_all(client, spec, lanes.arena, heads, count, claims, err);
     if (code == HF_OK)
         *out = claims;
     else
         hf__answer_free(claims);
-    hf__buffer_free(&lanes);
-    hf__buffer_free(&heads);
     return code;
 }
 

@@ -40,6 +40,35 @@ static hf_code tell_workers(hf_client *client, hf_error *err)
     return hf__engine_transact(client->engine, nothing, NULL, &wake, err);
 }
 
+static void put_rate(struct hf__cell *c, const hf_rate *rate)
+{
+    int64_t in_a_second =
+        rate->count ? ((int64_t)rate->count * HF_SECONDS(1) + rate->interval - 1) / rate->interval
+                    : 0;
+    int64_t usual = in_a_second < rate->count ? in_a_second : rate->count;
+    c[0] = hf__number_or_null(rate->count);
+    c[1] = rate->count ? hf__number(rate->interval) : hf__null();
+    c[2] = rate->count ? hf__number(rate->burst ? rate->burst : usual) : hf__null();
+}
+
+/* Runs that are held by now count from the moment at which their workflow has a limit. */
+static hf_code occupy_slots(hf_client *client, const char *name, hf_error *err)
+{
+    struct hf__ask ask;
+    struct hf__cell *c = hf__ask_begin(&ask, client->engine, HF__STMT_OCCUPY_SLOTS);
+    c[0] = hf__number(client->tenant_id);
+    c[1] = hf__text(name);
+    hf_code code = hf__ask_send(&ask, err);
+    hf__ask_end(&ask);
+    return code;
+}
+
+static bool limits_running(const hf_workflow *workflow, unsigned mask)
+{
+    return (mask & HF_SET_MAX_RUNNING && workflow->max_running) ||
+           (mask & HF_SET_KEY_MAX_RUNNING && workflow->key_max_running);
+}
+
 static hf_code set_fields(hf_client *client, const hf_workflow *workflow, unsigned mask,
                           hf_error *err)
 {
@@ -57,13 +86,42 @@ static hf_code set_fields(hf_client *client, const hf_workflow *workflow, unsign
     c[9] = hf__text(workflow->dead_letter);
     c[10] = hf__text(workflow->definition);
     c[11] = hf__number(workflow->paused);
+    c[12] = hf__number_or_null(workflow->max_running);
+    put_rate(c + 13, &workflow->rate);
+    c[16] = hf__number_or_null(workflow->key_max_running);
+    put_rate(c + 17, &workflow->key_rate);
     hf_code code = hf__ask_send(&ask, err);
     if (code == HF_OK && ask.out.nrows == 0)
         code = hf__fail(err, HF_UNKNOWN_WORKFLOW,
                         "no workflow is named \"%s\": create it with `holdfast workflow create %s`",
                         workflow->name, workflow->name);
     hf__ask_end(&ask);
-    return code;
+    return code == HF_OK && limits_running(workflow, mask)
+               ? occupy_slots(client, workflow->name, err)
+               : code;
+}
+
+hf_code hf_workflow_weight(hf_client *client, const char *workflow, const char *flow_key,
+                           int weight, hf_error *err)
+{
+    hf_code code = hf__check_workflow_name(workflow, false, err);
+    if (code == HF_OK)
+        code = hf__check_weight(flow_key, weight, err);
+    if (code != HF_OK)
+        return code;
+    struct hf__ask ask;
+    struct hf__cell *c = hf__ask_begin(&ask, client->engine, HF__STMT_SET_WEIGHT);
+    c[0] = hf__number(client->tenant_id);
+    c[1] = hf__text(workflow);
+    c[2] = hf__text(flow_key);
+    c[3] = hf__number(weight);
+    code = hf__ask_send(&ask, err);
+    if (code == HF_OK && ask.out.nrows == 0)
+        code = hf__fail(err, HF_UNKNOWN_WORKFLOW,
+                        "no workflow is named \"%s\": create it with `holdfast workflow create %s`",
+                        workflow, workflow);
+    hf__ask_end(&ask);
+    return code == HF_OK ? tell_workers(client, err) : code;
 }
 
 hf_code hf_workflow_set(hf_client *client, const hf_workflow *workflow, unsigned mask,
@@ -96,6 +154,13 @@ hf_code hf__workflow_ensure(hf_client *client, const char *name, hf_error *err)
     return code == HF_OK && created ? tell_workers(client, err) : code;
 }
 
+static void read_rate(hf_rate *rate, const struct hf__cell *c)
+{
+    rate->count = (int)hf__as_number(c[0]);
+    rate->interval = hf__as_number(c[1]);
+    rate->burst = (int)hf__as_number(c[2]);
+}
+
 static void read_workflow(hf_workflow *workflow, const struct hf__cell *c)
 {
     workflow->name = hf__as_text(*c++);
@@ -114,6 +179,10 @@ static void read_workflow(hf_workflow *workflow, const struct hf__cell *c)
     workflow->delayed = hf__as_number(*c++);
     workflow->leased = hf__as_number(*c++);
     workflow->failed = hf__as_number(*c++);
+    workflow->max_running = (int)hf__as_number(*c++);
+    read_rate(&workflow->rate, c);
+    workflow->key_max_running = (int)hf__as_number(c[3]);
+    read_rate(&workflow->key_rate, c + 4);
 }
 
 /* The rows of list_workflows into `items`, which has room for them. */

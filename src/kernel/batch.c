@@ -187,6 +187,12 @@ void hf__wake_lane(struct hf__batch *batch, int lane, int64_t run_at)
     batch->lanes[batch->lane_count++] = lane;
 }
 
+/* The number of a lane, negative: only those who wait for a slot of its workflow need to hear. */
+void hf__wake_slot(struct hf__batch *batch, int lane)
+{
+    hf__wake_lane(batch, -lane, 1);
+}
+
 void hf__wake_watcher_of(struct hf__batch *batch, hf_id run)
 {
     hf_id *watched = grow(batch, batch->watched, sizeof *watched, batch->watched_count,

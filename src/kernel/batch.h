@@ -7,6 +7,8 @@
 #include "kernel/row.h"
 #include "util/hash.h"
 
+struct hf__limited_claim;
+
 /* What a statement takes and what it gave. */
 struct hf__sheet {
     struct hf__table in;
@@ -21,11 +23,12 @@ struct hf__batch {
     int64_t now; /* store clock, us; known after the locking */
     bool redo;   /* a run was not inserted after all: roll back and try again */
     struct hf__sheet sheets[HF__STMT_COUNT];
-    struct hf__sheet *claims; /* one per op, used by claims */
-    struct hf__idmap rows;    /* run id -> struct hf__row, locked */
-    struct hf__idmap fenced;  /* run id -> the one fenced op of this flush */
-    struct hf__idmap decided; /* run id -> anything: given back by a short way */
-    struct hf__idmap leases;  /* run id -> the answer about a lease that was prolonged */
+    struct hf__sheet *claims;          /* one per op, used by claims */
+    struct hf__limited_claim *limited; /* of the one claim that has limited lanes; NULL: none */
+    struct hf__idmap rows;             /* run id -> struct hf__row, locked */
+    struct hf__idmap fenced;           /* run id -> the one fenced op of this flush */
+    struct hf__idmap decided;          /* run id -> anything: given back by a short way */
+    struct hf__idmap leases;           /* run id -> the answer about a lease that was prolonged */
     /* Answers of the reading, by the id in their first column: cells. */
     struct hf__idmap peeked;    /* runs that exist, locked or not */
     struct hf__idmap parents;   /* of runs that end */
@@ -75,13 +78,16 @@ void hf__journal(struct hf__batch *batch, struct hf__row *row, int kind, const c
 
 /* Remember whom to wake after the commit. run_at 0: nobody. */
 void hf__wake_lane(struct hf__batch *batch, int lane, int64_t run_at);
+/* A slot of this lane's workflow is free. */
+void hf__wake_slot(struct hf__batch *batch, int lane);
 void hf__wake_watchers(struct hf__batch *batch, struct hf__row *row, bool finished);
 void hf__wake_watcher_of(struct hf__batch *batch, hf_id run);
 
 /* 0: not known yet. */
-int32_t hf__lane_recall(const struct hf__lane_cache *cache, int tenant, const char *workflow);
+int32_t hf__lane_recall(const struct hf__lane_cache *cache, int tenant, const char *workflow,
+                        const char *flow_key);
 void hf__lane_remember(struct hf__lane_cache *cache, int tenant, const char *workflow,
-                       int32_t lane);
+                       const char *flow_key, int32_t lane);
 
 /* The earlier of two times, where 0 is never. */
 static inline int64_t hf__earlier(int64_t a, int64_t b)
@@ -151,6 +157,9 @@ hf_code hf__trigger_verdicts(struct hf__batch *batch, hf_error *err);
 void hf__short_fill(struct hf__batch *batch, struct hf__op *op); /* finish, step, heartbeat */
 hf_code hf__short_verdicts(struct hf__batch *batch, hf_error *err);
 
+/* Whether this claim must wait for the next flush: one claim from limited lanes per flush, so that flushes cannot wait
+ * for each other in a circle. */
+bool hf__claim_waits(struct hf__batch *batch, const struct hf__op *op);
 hf_code hf__claim_send(struct hf__batch *batch, size_t index, hf_error *err);
 hf_code hf__claim_journal(struct hf__batch *batch, hf_error *err);
 hf_code hf__claim_deliver(struct hf__batch *batch, hf_error *err);

@@ -123,6 +123,7 @@ static bool prepare(struct hf__batch *batch)
     for (size_t i = 0; i < batch->count; i++) {
         struct hf__op *op = batch->ops[i];
         op->again = must_wait(batch, op);
+        op->again |= op->kind == HF__OP_CLAIM && hf__claim_waits(batch, op);
         if (op->again)
             continue;
         if (op->kind == HF__OP_TRIGGER && op->trigger.initial)
@@ -185,8 +186,11 @@ static void write_rows(struct hf__batch *batch)
     hf_id id;
     while (hf__idmap_next(&batch->rows, &cursor, &id, &value)) {
         struct hf__row *row = value;
-        if (row->dirty)
-            hf__row_write(row, hf__batch_add(batch, HF__STMT_UPDATE_RUNS));
+        if (!row->dirty)
+            continue;
+        hf__row_write(row, hf__batch_add(batch, HF__STMT_UPDATE_RUNS));
+        if (row->limited && row->was_held && row->status != HF_LEASED)
+            hf__wake_slot(batch, row->lane);
     }
 }
 
@@ -196,7 +200,8 @@ static void write_rows(struct hf__batch *batch)
 static void wake_for_trigger(struct hf__batch *batch, const struct hf__op *op)
 {
     const hf_trigger_spec *spec = op->trigger.spec;
-    int32_t lane = hf__lane_recall(&batch->flusher->lanes, op->tenant, spec->workflow);
+    int32_t lane =
+        hf__lane_recall(&batch->flusher->lanes, op->tenant, spec->workflow, spec->flow_key);
     if (lane)
         hf__wake_lane(batch, lane, spec->run_at ? spec->run_at : 1);
 }
@@ -212,27 +217,55 @@ static void fill_short(struct hf__batch *batch)
             wake_for_trigger(batch, op);
         } else {
             hf__short_fill(batch, op);
+            if (op->kind == HF__OP_COMMIT && op->commit.slot_lane)
+                hf__wake_slot(batch, op->commit.slot_lane);
         }
     }
+}
+
+static int by_flow_key(const void *left, const void *right)
+{
+    const struct hf__cell *a = left;
+    const struct hf__cell *b = right;
+    if (a[0].number != b[0].number)
+        return a[0].number < b[0].number ? -1 : 1;
+    int order = strcmp(a[1].bytes, b[1].bytes);
+    return order ? order : strcmp(a[2].bytes, b[2].bytes);
+}
+
+/* Sorted as well, and each once. */
+static void sort_lanes(struct hf__batch *batch)
+{
+    struct hf__table *in = &batch->sheets[HF__STMT_ENSURE_LANES].in;
+    size_t size = sizeof *in->cells * (size_t)in->ncolumns;
+    int kept = 0;
+    if (in->nrows < 2)
+        return;
+    qsort(in->cells, (size_t)in->nrows, size, by_flow_key);
+    for (int i = 0; i < in->nrows; i++)
+        if (i == 0 || by_flow_key(hf__table_row(in, kept - 1), hf__table_row(in, i)) != 0)
+            memmove(hf__table_row(in, kept++), hf__table_row(in, i), size);
+    in->nrows = kept;
 }
 
 static hf_code send_writes(struct hf__batch *batch, hf_error *err)
 {
     /* The events of locked rows come before those of the short ways, which number theirs after them. */
     static const enum hf__stmt writes[] = {
-        HF__STMT_UPDATE_RUNS,     HF__STMT_INSERT_EVENTS,       HF__STMT_FINISH_RUNS,
-        HF__STMT_SAVE_STEPS,      HF__STMT_EXTEND_LEASES,       HF__STMT_CREATE_WORKFLOW,
-        HF__STMT_INSERT_RUNS,     HF__STMT_INSERT_FIRST_EVENTS, HF__STMT_INSERT_TAGS,
-        HF__STMT_CONSUME_SIGNALS, HF__STMT_BLAME_SIGNALS,       HF__STMT_CANCEL_TIMERS,
-        HF__STMT_PUT_TIMERS,      HF__STMT_INSERT_SIGNALS,      HF__STMT_INSERT_OUTBOX,
-        HF__STMT_INSERT_TASKS,
+        HF__STMT_UPDATE_RUNS,   HF__STMT_INSERT_EVENTS,   HF__STMT_FINISH_RUNS,
+        HF__STMT_SAVE_STEPS,    HF__STMT_EXTEND_LEASES,   HF__STMT_CREATE_WORKFLOW,
+        HF__STMT_ENSURE_LANES,  HF__STMT_INSERT_RUNS,     HF__STMT_INSERT_FIRST_EVENTS,
+        HF__STMT_INSERT_TAGS,   HF__STMT_CONSUME_SIGNALS, HF__STMT_BLAME_SIGNALS,
+        HF__STMT_CANCEL_TIMERS, HF__STMT_PUT_TIMERS,      HF__STMT_INSERT_SIGNALS,
+        HF__STMT_INSERT_OUTBOX, HF__STMT_INSERT_TASKS,
     };
     hf__batch_sort(batch, HF__STMT_FINISH_RUNS);
     hf__batch_sort(batch, HF__STMT_SAVE_STEPS);
     hf__batch_sort(batch, HF__STMT_EXTEND_LEASES);
+    sort_lanes(batch);
     hf_code code = hf__batch_send_all(batch, writes, sizeof writes / sizeof *writes, err);
     for (size_t i = 0; code == HF_OK && i < batch->count; i++)
-        if (batch->ops[i]->kind == HF__OP_CLAIM)
+        if (batch->ops[i]->kind == HF__OP_CLAIM && !batch->ops[i]->again)
             code = hf__claim_send(batch, i, err);
     if (code == HF_OK)
         code = hf__claim_journal(batch, err);

@@ -14,8 +14,8 @@
 struct hf__lane_cache {
     struct {
         int tenant;
-        int32_t lane; /* 0: empty */
-        char name[64];
+        int32_t lane;   /* 0: empty */
+        char name[128]; /* workflow, and a flow key behind it */
     } slots[HF__LANE_SLOTS];
 };
 

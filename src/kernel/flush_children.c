@@ -55,6 +55,8 @@ static void take_answer(struct hf__batch *batch, const struct hf__cell *c)
         return;
     }
     hf__op_ok(op);
+    if (op->commit.slot_lane)
+        hf__wake_slot(batch, op->commit.slot_lane);
     if (hf__as_number(c[1]) >= 1)
         hf__wake_watcher_of(batch, run);
 }

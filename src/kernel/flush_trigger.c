@@ -95,6 +95,19 @@ static void first_state(struct hf__batch *batch, const struct hf__new_run *run, 
     c[29] = hf__number(initial->wake_on_child_failure);
 }
 
+/* The lane of a flow key is made with its first run. Lanes stay, so one that is remembered is there. */
+static void ask_lane(struct hf__batch *batch, const struct hf__new_run *run)
+{
+    const hf_trigger_spec *spec = run->spec;
+    if (!spec->flow_key ||
+        hf__lane_recall(&batch->flusher->lanes, run->tenant, spec->workflow, spec->flow_key))
+        return;
+    struct hf__cell *c = hf__batch_add(batch, HF__STMT_ENSURE_LANES);
+    c[0] = hf__number(run->tenant);
+    c[1] = hf__text(spec->workflow);
+    c[2] = hf__text(spec->flow_key);
+}
+
 void hf__insert_run(struct hf__batch *batch, const struct hf__new_run *run)
 {
     const hf_trigger_spec *spec = run->spec;
@@ -119,8 +132,10 @@ void hf__insert_run(struct hf__batch *batch, const struct hf__new_run *run)
     c[19] = run->parent ? hf__uuid_or_null(run->parent) : hf__null();
     c[20] = run->root ? hf__uuid_or_null(run->root) : hf__null();
     c[28] = hf__number(run->always);
+    c[30] = hf__text(spec->flow_key);
     first_state(batch, run, c);
     tag_rows(batch, run);
+    ask_lane(batch, run);
 }
 
 void hf__trigger_fill(struct hf__batch *batch, struct hf__op *op)

@@ -22,7 +22,7 @@ static void learn_lanes(struct hf__batch *batch)
         const struct hf__cell *out = hf__table_row(made, i);
         if (memcmp(in[1].bytes, out[0].bytes, sizeof(hf_id)) == 0)
             hf__lane_remember(&batch->flusher->lanes, (int)in[0].number, in[2].bytes,
-                              (int32_t)hf__as_number(out[1]));
+                              hf__as_text(in[30]), (int32_t)hf__as_number(out[1]));
     }
 }
 

@@ -18,6 +18,25 @@ enum hf__op_kind {
     HF__OP_CHANGE
 };
 
+/* Where a claim looks: a lane and a priority. */
+struct hf__claim_head {
+    int32_t lane;
+    int priority;
+    int64_t floor; /* a run_at before which nothing is left; 0: unknown */
+    int share;     /* take no more of it; 0: all that the claim may take */
+    bool limited;  /* its workflow has limits */
+};
+
+/* What to take of a lane when several of one priority have due runs: workflows share evenly, and the lanes of a
+ * workflow by their weights. At least 1. */
+int hf__fair_share(int most, int weight, int64_t weights, size_t workflows);
+
+/* Until when a limited lane gives nothing; store clock. */
+struct hf__closed_lane {
+    int32_t lane;
+    int64_t until;
+};
+
 struct hf__op;
 typedef void (*hf__op_done)(struct hf__op *op, void *arg);
 
@@ -37,12 +56,17 @@ struct hf__op {
             bool existed;   /* out */
         } trigger;
         struct {
-            const char *heads; /* JSON: [[lane, priority, floor], ...] */
+            const struct hf__claim_head *heads; /* in the order in which they are looked at */
+            size_t head_count;
             int most;
+            int hands; /* idle ones: a worker takes no more free slots than these, or half of them */
             const char *worker;
             int64_t lease;        /* us; 0: each workflow's */
             int suspect_attempts; /* take runs whose lease expired up to this attempt; 0: none */
             hf_claims *claims;    /* out; memory from `arena` */
+            struct hf__closed_lane
+                *closed; /* out: limited lanes that were looked at and give no more for now */
+            size_t closed_count;
             struct hf__arena *arena;
         } claim;
         struct {
@@ -52,6 +76,7 @@ struct hf__op {
             bool parentless;        /* known to have no parent: may go the short way */
             const hf_run
                 *child; /* as it was claimed, where it is known to have a parent; NULL: not known */
+            int32_t slot_lane; /* its end frees a slot that others may wait for; 0: none */
             hf_id
                 mark; /* the flush's own: in the journal line of an unleased commit, to know it by */
             bool written; /* the flush's own: applied by this flush, not by an earlier one */

@@ -39,6 +39,8 @@ void hf__row_read(struct hf__row *row, const struct hf__cell *c)
     row->waiting_until = hf__as_number(*c++);
     row->last_signal = hf__as_text(*c++);
     row->active_task = hf__as_uuid(*c++);
+    row->limited = hf__as_number(*c++) != 0;
+    row->was_held = row->status == HF_LEASED;
 }
 
 void hf__row_write(const struct hf__row *row, struct hf__cell *c)

@@ -16,7 +16,8 @@ struct hf__watch;    /* a sleeper's ear */
 
 /* What a commit made worth waking for. */
 struct hf__wake {
-    const int32_t *lanes; /* lanes in which something is or will be due */
+    const int32_t
+        *lanes; /* in which something is or will be due; negative: whose workflow has a free slot */
     int lane_count;
     int64_t earliest;     /* earliest run_at among them; 0: now */
     const hf_id *watched; /* runs whose watchers should look */
@@ -26,7 +27,7 @@ struct hf__wake {
 
 /* One thing that was heard. */
 struct hf__heard {
-    bool lanes; /* `lane`/`earliest` hold; lane 0: any */
+    bool lanes; /* `lane`/`earliest` hold; lane 0: any; negative: a slot of its workflow is free */
     int32_t lane;
     int64_t earliest;
     bool run; /* `run` holds; all zero: any */

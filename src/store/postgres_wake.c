@@ -55,7 +55,7 @@ static int32_t read_lane(const char *text, const char **end)
     long long lane = strtoll(text, &after, 10);
     bool whole = after != text && strchr(" @!", *after);
     *end = after + strcspn(after, " @!");
-    return whole && lane > 0 && lane <= INT32_MAX ? (int32_t)lane : 0;
+    return whole && lane >= -INT32_MAX && lane <= INT32_MAX ? (int32_t)lane : 0;
 }
 
 /* The earliest time is written behind the lanes, yet belongs to each of them. */

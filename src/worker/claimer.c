@@ -9,6 +9,7 @@
 #include <limits.h>
 
 #define LOOK_PERIOD HF_SECONDS(1) /* between looks at all lanes while there is work */
+#define FEW_LANES 256             /* so many are looked at whenever it is worth it */
 #define BUSY_AFTER HF_SECONDS(1)  /* a trickle of work is not worth a write */
 #define AHEAD_WINDOW                                                                               \
     HF_MILLISECONDS(500) /* work to have in the queue: hides the claims, hoards nothing */
@@ -97,8 +98,23 @@ void hf__claimer_prompt(hf_worker *worker)
 
 /* ---- Hearing ---- */
 
+static void ring_slot(struct hf__ring *ring, int32_t lane)
+{
+    for (size_t i = 0; i < ring->slot_count; i++)
+        if (ring->slots[i] == lane)
+            return;
+    if (ring->slot_count == HF__RINGING_LANES)
+        ring->any_slot = true;
+    else
+        ring->slots[ring->slot_count++] = lane;
+}
+
 static void ring_lane(struct hf__ring *ring, int32_t lane)
 {
+    if (lane < 0) {
+        ring_slot(ring, -lane);
+        return;
+    }
     for (size_t i = 0; i < ring->lane_count; i++)
         if (ring->lanes[i] == lane)
             return;
@@ -123,7 +139,7 @@ void hf__claimer_hear(const struct hf__heard *heard, void *arg)
 
 static bool rings(const struct hf__ring *ring)
 {
-    return ring->any || ring->workflows || ring->lane_count;
+    return ring->any || ring->workflows || ring->lane_count || ring->slot_count;
 }
 
 static struct hf__ring take_ring(hf_worker *worker)
@@ -148,38 +164,75 @@ static bool has_unknown_lane(const hf_worker *worker, const struct hf__ring *rin
 /* Lanes that are still unknown belong to others. */
 static hf_code note_foreign(hf_worker *worker, const struct hf__ring *ring, hf_error *err)
 {
-    hf_code code = HF_OK;
-    for (size_t i = 0; code == HF_OK && i < ring->lane_count; i++)
+    int32_t foreign[HF__RINGING_LANES];
+    size_t count = 0;
+    for (size_t i = 0; i < ring->lane_count; i++)
         if (!hf__lanes_find(&worker->lanes, ring->lanes[i]))
-            code = hf__lanes_add_foreign(&worker->lanes, ring->lanes[i], err);
-    return code;
+            foreign[count++] = ring->lanes[i];
+    return count ? hf__lanes_add_foreign(&worker->lanes, foreign, count, err) : HF_OK;
+}
+
+/* All that is unknown is younger than what was learned. */
+static bool is_news_only(const hf_worker *worker, const struct hf__ring *ring)
+{
+    for (size_t i = 0; i < ring->lane_count; i++)
+        if (!hf__lanes_find(&worker->lanes, ring->lanes[i]) &&
+            !hf__lanes_is_new(&worker->lanes, ring->lanes[i]))
+            return false;
+    return true;
 }
 
 static hf_code learn(struct claimer *claimer, struct hf__ring *ring)
 {
     hf_worker *worker = claimer->worker;
-    bool old = hf__monotonic_us() - worker->lanes.learned_at >= worker->poll;
-    if (!old && worker->lanes.learned_at && !ring->workflows && !has_unknown_lane(worker, ring))
+    int64_t now = hf__monotonic_us();
+    bool old = !worker->lanes.learned_at || now - worker->lanes.learned_at >= worker->poll;
+    bool unknown = has_unknown_lane(worker, ring);
+    bool soon = now - worker->lanes.updated_at >= LOOK_PERIOD;
+    if (!old && !ring->workflows && !unknown && !soon)
         return HF_OK;
-    hf_code code = hf__lanes_learn(worker, ring->workflows, &claimer->error);
+    hf_code code = old || ring->workflows || !is_news_only(worker, ring)
+                       ? hf__lanes_learn(worker, ring->workflows, &claimer->error)
+                       : hf__lanes_learn_new(worker, &claimer->error);
     if (code == HF_OK)
         code = note_foreign(worker, ring, &claimer->error);
     ring->any |= ring->workflows;
     return code;
 }
 
+/* A freed slot lets lanes of its workflow give again; a wake-up that names nothing may be one. */
+static void reopen(hf_worker *worker, const struct hf__ring *ring)
+{
+    if (ring->any || ring->any_slot)
+        hf__heads_open(&worker->heads, &worker->lanes, 0);
+    for (size_t i = 0; i < ring->slot_count; i++) {
+        const struct hf__lane *lane = hf__lanes_find(&worker->lanes, ring->slots[i]);
+        if (lane && lane->workflow)
+            hf__heads_open(&worker->heads, &worker->lanes, lane->workflow);
+    }
+}
+
+/* All lanes at most once a second where there are many; in between those that were not empty and those that were named. */
 static hf_code look(struct claimer *claimer, const struct hf__ring *ring)
 {
     hf_worker *worker = claimer->worker;
-    int64_t last = worker->heads.looked_at;
-    if (ring->any || !last || hf__monotonic_us() - last >= LOOK_PERIOD)
+    const struct hf__heads *heads = &worker->heads;
+    bool few = worker->lanes.count <= FEW_LANES;
+    if (ring->any || !heads->looked_at || (few && heads->stale) ||
+        hf__monotonic_us() - heads->looked_at >= LOOK_PERIOD)
         return hf__heads_look(worker, &claimer->error);
-    if (ring->lane_count)
-        return hf__heads_look_at(worker, ring->lanes, ring->lane_count, &claimer->error);
+    if (ring->lane_count || heads->stale)
+        return hf__heads_look_at(worker, ring->lanes, ring->lane_count, heads->stale,
+                                 &claimer->error);
     return HF_OK;
 }
 
 static void look_again(hf_worker *worker)
+{
+    worker->heads.stale = true;
+}
+
+static void look_at_all(hf_worker *worker)
 {
     worker->heads.looked_at = 0;
 }
@@ -204,9 +257,15 @@ static void note_taken(hf_worker *worker, const hf_claims *claims)
                         claims->items[i].due_at);
 }
 
+static void note_closed(hf_worker *worker, const struct hf__op *op)
+{
+    hf__heads_close(&worker->heads, op->claim.closed, op->claim.closed_count,
+                    hf__heads_now(&worker->heads) + worker->poll);
+}
+
 /* Claims at most `most` due runs and puts them into the queue. Returns how many; -1: the store
  * failed, or the worker ends. */
-static int claim(struct claimer *claimer, int most, enum hf__wish wish)
+static int claim(struct claimer *claimer, int most, int hands, enum hf__wish wish)
 {
     hf_worker *worker = claimer->worker;
     struct hf__haul *haul = hf__haul_new(worker);
@@ -214,8 +273,10 @@ static int claim(struct claimer *claimer, int most, enum hf__wish wish)
         return -1;
     struct hf__op *op = &haul->errand.op;
     op->kind = HF__OP_CLAIM;
-    op->claim.heads = hf__heads_json(&worker->heads, &haul->arena, wish == HF__WISH_ROOM);
+    op->claim.heads = hf__heads_pick(&worker->heads, &worker->lanes, &haul->arena, most,
+                                     wish == HF__WISH_ROOM, &op->claim.head_count);
     op->claim.most = most;
+    op->claim.hands = hands;
     op->claim.worker = worker->name;
     op->claim.suspect_attempts = suspect_attempts(wish);
     op->claim.arena = &haul->arena;
@@ -234,6 +295,9 @@ static int claim(struct claimer *claimer, int most, enum hf__wish wish)
     }
     int got = (int)op->claim.claims->count;
     note_taken(worker, op->claim.claims);
+    note_closed(worker, op);
+    if (hf__heads_settle(&worker->heads, got, most))
+        look_again(worker);
     hf__haul_admit(haul);
     return got;
 }
@@ -270,12 +334,17 @@ static int64_t sooner(int64_t a, int64_t b)
 static int64_t time_to_sleep(struct claimer *claimer)
 {
     hf_worker *worker = claimer->worker;
+    if (hf__heads_spent(&worker->heads)) {
+        look_again(worker);
+        return 0;
+    }
     claimer->busy_since = 0;
     claimer->pause = 0;
     claimer->pauses = 0;
     if (!atomic_load(&worker->idle)) {
         say_idle(worker, true);
-        look_again(worker);
+        look_at_all(worker);
+        hf__heads_open(&worker->heads, &worker->lanes, 0); /* ends before that did not ring */
         return atomic_load(&worker->idle) ? 0 : STORE_PAUSE;
     }
     int64_t next = hf__heads_next(&worker->heads);
@@ -293,6 +362,9 @@ static int64_t time_to_pause(struct claimer *claimer)
     look_again(worker);
     if (!atomic_load(&worker->idle))
         say_idle(worker, true);
+    int64_t opens = hf__heads_next(&worker->heads); /* a limit, at the latest */
+    if (opens && opens - hf__heads_now(&worker->heads) < claimer->pause)
+        return opens - hf__heads_now(&worker->heads) + 1;
     if (claimer->pause <= SHORT_PAUSE ||
         hf__heads_ask_next(worker, &next, &claimer->error) != HF_OK || !next)
         return sooner(claimer->pause, worker->poll);
@@ -350,14 +422,13 @@ static enum outcome try_claim(struct claimer *claimer, enum hf__wish wish)
     hf_worker *worker = claimer->worker;
     pthread_mutex_lock(&worker->lock);
     int most = worker->stopping ? 0 : capacity(worker, wish);
+    int hands = free_hands(worker);
     pthread_mutex_unlock(&worker->lock);
     if (most <= 0)
         return GOT_NONE;
-    int got = claim(claimer, most, wish);
+    int got = claim(claimer, most, hands > 0 ? hands : 0, wish);
     if (got < 0)
         return STORE_FAILED;
-    if (got < most)
-        look_again(worker);
     if (got > 0)
         note_work(claimer);
     return got > 0 ? GOT_SOME : GOT_NONE;
@@ -401,6 +472,8 @@ static int64_t fetch(struct claimer *claimer)
         enum outcome outcome = try_claim(claimer, wish);
         if (outcome != GOT_NONE)
             return outcome == GOT_SOME ? 0 : STORE_PAUSE;
+        if (!hf__heads_due(&worker->heads))
+            return 0; /* what was due is closed by a limit */
     }
     return time_to_pause(claimer);
 }
@@ -426,11 +499,12 @@ static int64_t round_of(struct claimer *claimer)
     if (atomic_exchange(&worker->adopt, false))
         hf__adopt(worker);
     hf_code code = learn(claimer, &ring);
+    reopen(worker, &ring);
     enum outcome outcome = code == HF_OK ? answer_ring(claimer, &ring) : STORE_FAILED;
     if (outcome == GOT_SOME)
         return 0;
     if (outcome == STORE_FAILED || look(claimer, &ring) != HF_OK) {
-        look_again(worker);
+        look_at_all(worker);
         return STORE_PAUSE;
     }
     return hf__heads_due(&worker->heads) ? fetch(claimer) : time_to_sleep(claimer);

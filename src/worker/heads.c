@@ -36,11 +36,16 @@ int64_t hf__heads_now(const struct hf__heads *heads)
     return heads->store_now + (hf__monotonic_us() - heads->read_at);
 }
 
+static bool is_ready(const struct hf__head *head, int64_t now)
+{
+    return (head->run_at <= now || head->rung) && head->closed_until <= now && !head->spent;
+}
+
 bool hf__heads_due(const struct hf__heads *heads)
 {
     int64_t now = hf__heads_now(heads);
     for (size_t i = 0; i < heads->count; i++)
-        if (heads->items[i].run_at <= now)
+        if (heads->items[i].run_at <= now && is_ready(&heads->items[i], now))
             return true;
     return false;
 }
@@ -49,9 +54,10 @@ int64_t hf__heads_next(const struct hf__heads *heads)
 {
     int64_t now = hf__heads_now(heads), next = 0;
     for (size_t i = 0; i < heads->count; i++) {
-        int64_t run_at = heads->items[i].run_at;
-        if (run_at > now && run_at != HF__HEAD_EMPTY && (!next || run_at < next))
-            next = run_at;
+        const struct hf__head *head = &heads->items[i];
+        int64_t at = head->run_at > head->closed_until ? head->run_at : head->closed_until;
+        if (at > now && head->run_at != HF__HEAD_EMPTY && (!next || at < next))
+            next = at;
     }
     return next;
 }
@@ -94,10 +100,18 @@ static struct hf__head read_head(const struct hf__cell *row)
     };
 }
 
-static bool stood_still(const struct hf__heads *before, const struct hf__head *head, int64_t now)
+/* Keeps what was known of a head besides its runs. */
+static void carry_over(struct hf__head *head, const struct hf__head *old)
 {
-    const struct hf__head *old = find(before, head->lane, head->priority);
-    return old && old->run_at == head->run_at && head->run_at < now;
+    head->closed_until = old->closed_until;
+    head->taking = old->taking;
+    head->served = old->served;
+}
+
+/* Whether it is due as it was at the look before, and no limit is the reason. */
+static bool stood_still(const struct hf__head *old, const struct hf__head *head, int64_t now)
+{
+    return old->run_at == head->run_at && head->run_at < now && head->closed_until <= now;
 }
 
 /* What had work and has none now. `items` holds what was found, sorted, and has room for the old. */
@@ -128,7 +142,11 @@ static hf_code replace(struct hf__heads *heads, const struct hf__table *found, h
     heads->passed_over = false;
     for (int i = 0; i < found->nrows; i++) {
         items[i] = read_head(hf__table_row(found, i));
-        heads->passed_over |= stood_still(heads, &items[i], heads->store_now);
+        const struct hf__head *old = find(heads, items[i].lane, items[i].priority);
+        if (!old)
+            continue;
+        carry_over(&items[i], old);
+        heads->passed_over |= stood_still(old, &items[i], heads->store_now);
     }
     qsort(items, count, sizeof *items, by_urgency);
     count = remember_empty(heads, items, count);
@@ -136,6 +154,7 @@ static hf_code replace(struct hf__heads *heads, const struct hf__table *found, h
     heads->items = items;
     heads->count = count;
     heads->looked_at = hf__monotonic_us();
+    heads->stale = false;
     if (!heads->passed_over)
         heads->passed_since = 0;
     else if (!heads->passed_since)
@@ -161,12 +180,15 @@ hf_code hf__heads_look(hf_worker *worker, hf_error *err)
     return code;
 }
 
+static int by_number(const void *a, const void *b)
+{
+    const int32_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
 static bool is_among(const int32_t *lanes, size_t count, int32_t lane)
 {
-    for (size_t i = 0; i < count; i++)
-        if (lanes[i] == lane)
-            return true;
-    return false;
+    return count && bsearch(&lane, lanes, count, sizeof lane, by_number);
 }
 
 static void empty_lanes(struct hf__heads *heads, const int32_t *lanes, size_t count)
@@ -175,6 +197,7 @@ static void empty_lanes(struct hf__heads *heads, const int32_t *lanes, size_t co
         if (is_among(lanes, count, heads->items[i].lane)) {
             heads->items[i].run_at = HF__HEAD_EMPTY;
             heads->items[i].rung = false;
+            heads->items[i].spent = false;
         }
 }
 
@@ -205,20 +228,46 @@ static hf_code merge(struct hf__heads *heads, const int32_t *lanes, size_t count
     return HF_OK;
 }
 
-hf_code hf__heads_look_at(hf_worker *worker, const int32_t *lanes, size_t count, hf_error *err)
+/* The given lanes and, with `known`, those that were not empty: sorted, each once, served ones only. */
+static int32_t *gather_lanes(const hf_worker *worker, const int32_t *lanes, size_t *count,
+                             bool known)
+{
+    const struct hf__heads *heads = &worker->heads;
+    int32_t *all = hf__calloc(*count + heads->count + 1, sizeof *all);
+    size_t found = 0, kept = 0;
+    if (!all)
+        return NULL;
+    for (size_t i = 0; i < *count; i++)
+        all[found++] = lanes[i];
+    for (size_t i = 0; known && i < heads->count; i++)
+        if (heads->items[i].run_at != HF__HEAD_EMPTY)
+            all[found++] = heads->items[i].lane;
+    qsort(all, found, sizeof *all, by_number);
+    for (size_t i = 0; i < found; i++) {
+        const struct hf__lane *lane = hf__lanes_find(&worker->lanes, all[i]);
+        if (lane && lane->served && (!kept || all[kept - 1] != all[i]))
+            all[kept++] = all[i];
+    }
+    *count = kept;
+    return all;
+}
+
+hf_code hf__heads_look_at(hf_worker *worker, const int32_t *lanes, size_t count, bool known,
+                          hf_error *err)
 {
     struct hf__arena arena = { 0 };
     struct hf__buffer json = { 0 };
     struct hf__table found;
+    int32_t *all = gather_lanes(worker, lanes, &count, known);
     hf__table_init(&found, &arena, 4);
-    for (size_t i = 0; i < count; i++) {
-        const struct hf__lane *lane = hf__lanes_find(&worker->lanes, lanes[i]);
-        if (lane && lane->served)
-            add_lane(&json, lanes[i]);
-    }
-    hf_code code = json.length ? ask(worker, &json, &found, err) : HF_OK;
+    for (size_t i = 0; all && i < count; i++)
+        add_lane(&json, all[i]);
+    hf_code code = !all ? hf__nomem(err) : json.length ? ask(worker, &json, &found, err) : HF_OK;
     if (code == HF_OK && json.length)
-        code = merge(&worker->heads, lanes, count, &found, err);
+        code = merge(&worker->heads, all, count, &found, err);
+    if (code == HF_OK && known)
+        worker->heads.stale = false;
+    free(all);
     hf__buffer_free(&json);
     hf__arena_free(&arena);
     return code;
@@ -232,7 +281,7 @@ bool hf__heads_ring(hf_worker *worker, const int32_t *lanes, size_t count)
         bool known = !lane || !lane->served;
         for (size_t j = 0; j < heads->count; j++)
             if (heads->items[j].lane == lanes[i])
-                known = heads->items[j].rung = true;
+                known = heads->items[j].rung = true, heads->items[j].spent = false;
         if (!known)
             return false;
     }
@@ -263,22 +312,171 @@ static size_t same_priority(const struct hf__heads *heads, size_t from)
     return end - from;
 }
 
-char *hf__heads_json(struct hf__heads *heads, struct hf__arena *arena, bool with_floors)
+/* A head that takes part in a claim. */
+struct taker {
+    struct hf__head *head;
+    const struct hf__lane *lane;
+    int64_t weights; /* of all takers of its workflow */
+};
+
+static int by_workflow(const void *a, const void *b)
 {
-    struct hf__buffer json = { 0 };
-    int64_t now = hf__heads_now(heads);
-    hf__buffer_add_text(&json, "[");
-    for (size_t from = 0; from < heads->count;) {
-        size_t size = same_priority(heads, from);
-        for (size_t i = 0; i < size; i++) {
-            const struct hf__head *head = &heads->items[from + (i + heads->rotation) % size];
-            if (head->run_at <= now || head->rung)
-                add_head(&json, head, with_floors && !head->rung ? head->floor : 0);
-        }
-        from += size;
+    const struct taker *x = a, *y = b;
+    return (x->lane->workflow > y->lane->workflow) - (x->lane->workflow < y->lane->workflow);
+}
+
+static int by_turn(const void *a, const void *b)
+{
+    const struct taker *x = a, *y = b;
+    if (x->head->served != y->head->served)
+        return x->head->served < y->head->served ? -1 : 1;
+    return (x->head->lane > y->head->lane) - (x->head->lane < y->head->lane);
+}
+
+/* Adds up the weights per workflow; returns how many workflows there are. */
+static size_t weigh(struct taker *takers, size_t count)
+{
+    size_t workflows = 0;
+    qsort(takers, count, sizeof *takers, by_workflow);
+    for (size_t from = 0, end; from < count; from = end, workflows++) {
+        int64_t weights = 0;
+        for (end = from; end < count && by_workflow(&takers[from], &takers[end]) == 0; end++)
+            weights += takers[end].lane->weight;
+        for (size_t i = from; i < end; i++)
+            takers[i].weights = weights;
     }
-    heads->rotation++;
-    return close_json(&json, arena);
+    return workflows;
+}
+
+/* Whoever comes back after a time without due runs has not saved up turns: it starts with the one that is next. */
+static void join_turns(struct taker *takers, size_t count)
+{
+    double next = -1;
+    for (size_t i = 0; i < count; i++)
+        if (takers[i].head->taking && (next < 0 || takers[i].head->served < next))
+            next = takers[i].head->served;
+    for (size_t i = 0; i < count; i++)
+        if (!takers[i].head->taking && takers[i].head->served < next)
+            takers[i].head->served = next;
+}
+
+/* The takers of one priority, in their turn, each with its share. */
+static void take_turns(struct taker *takers, size_t count, int most)
+{
+    join_turns(takers, count);
+    size_t workflows = weigh(takers, count);
+    qsort(takers, count, sizeof *takers, by_turn);
+    for (size_t i = 0; i < count; i++) {
+        struct hf__head *head = takers[i].head;
+        int weight = takers[i].lane->weight;
+        head->pace = (double)takers[i].weights * (double)workflows / weight;
+        head->share = hf__fair_share(most, weight, takers[i].weights, workflows);
+    }
+}
+
+/* The due heads of one priority, from `from` on. */
+static size_t find_takers(struct hf__heads *heads, const struct hf__lanes *lanes, size_t from,
+                          size_t size, struct taker *takers)
+{
+    int64_t now = hf__heads_now(heads);
+    size_t count = 0;
+    for (size_t i = from; i < from + size; i++) {
+        struct hf__head *head = &heads->items[i];
+        const struct hf__lane *lane = hf__lanes_find(lanes, head->lane);
+        head->share = head->taken = 0;
+        if (lane && lane->served && is_ready(head, now))
+            takers[count++] = (struct taker){ head, lane, 0 };
+        else
+            head->taking = false;
+    }
+    return count;
+}
+
+struct hf__claim_head *hf__heads_pick(struct hf__heads *heads, const struct hf__lanes *lanes,
+                                      struct hf__arena *arena, int most, bool with_floors,
+                                      size_t *count)
+{
+    struct hf__claim_head *picked = hf__arena_calloc(arena, heads->count + 1, sizeof *picked);
+    struct taker *takers = hf__calloc(heads->count + 1, sizeof *takers);
+    *count = 0;
+    for (size_t from = 0, size; picked && takers && from < heads->count; from += size) {
+        size = same_priority(heads, from);
+        size_t found = find_takers(heads, lanes, from, size, takers);
+        take_turns(takers, found, most);
+        for (size_t i = 0; i < found; i++) {
+            struct hf__head *head = takers[i].head;
+            head->taking = true;
+            head->limited = takers[i].lane->limited;
+            if (*count >= (size_t)most) {
+                head->share = 0;
+                continue;
+            }
+            picked[(*count)++] = (struct hf__claim_head){
+                .lane = head->lane,
+                .priority = head->priority,
+                .floor = with_floors && !head->rung ? head->floor : 0,
+                .share = found > 1 ? head->share : 0,
+                .limited = takers[i].lane->limited,
+            };
+        }
+    }
+    free(takers);
+    return takers ? picked : NULL;
+}
+
+bool hf__heads_settle(struct hf__heads *heads, int got, int most)
+{
+    bool more = false;
+    for (size_t i = 0; i < heads->count; i++)
+        more |= heads->items[i].taking && heads->items[i].taken >= heads->items[i].share;
+    for (size_t i = 0; got < most && more && i < heads->count; i++) {
+        struct hf__head *head = &heads->items[i];
+        if (head->share && head->taken < head->share && !(head->limited && head->taken))
+            head->spent = true;
+    }
+    return got < most && !more;
+}
+
+static int by_lane(const void *a, const void *b)
+{
+    const struct hf__closed_lane *x = a, *y = b;
+    return (x->lane > y->lane) - (x->lane < y->lane);
+}
+
+void hf__heads_close(struct hf__heads *heads, struct hf__closed_lane *lanes, size_t count,
+                     int64_t latest)
+{
+    if (!count)
+        return;
+    qsort(lanes, count, sizeof *lanes, by_lane);
+    for (size_t i = 0; i < heads->count; i++) {
+        struct hf__closed_lane wanted = { .lane = heads->items[i].lane };
+        const struct hf__closed_lane *closed =
+            bsearch(&wanted, lanes, count, sizeof *lanes, by_lane);
+        if (!closed)
+            continue;
+        heads->items[i].closed_until = closed->until < latest ? closed->until : latest;
+        heads->items[i].rung = false;
+    }
+}
+
+bool hf__heads_spent(const struct hf__heads *heads)
+{
+    for (size_t i = 0; i < heads->count; i++)
+        if (heads->items[i].spent)
+            return true;
+    return false;
+}
+
+void hf__heads_open(struct hf__heads *heads, const struct hf__lanes *lanes, int32_t workflow)
+{
+    for (size_t i = 0; i < heads->count; i++) {
+        struct hf__head *head = &heads->items[i];
+        const struct hf__lane *lane =
+            workflow && head->closed_until ? hf__lanes_find(lanes, head->lane) : NULL;
+        if (!workflow || (lane && lane->workflow == workflow))
+            head->closed_until = 0, head->spent = false;
+    }
 }
 
 char *hf__heads_json_all(const struct hf__heads *heads, struct hf__arena *arena)
@@ -294,6 +492,10 @@ char *hf__heads_json_all(const struct hf__heads *heads, struct hf__arena *arena)
 void hf__heads_taken(struct hf__heads *heads, int32_t lane, int priority, int64_t due_at)
 {
     struct hf__head *head = find(heads, lane, priority);
+    if (head) {
+        head->taken++;
+        head->served += head->pace;
+    }
     if (head && due_at - FLOOR_SLACK > head->floor)
         head->floor = due_at - FLOOR_SLACK;
 }

@@ -7,6 +7,7 @@
 
 #include <holdfast/worker.h>
 
+#include "kernel/op.h"
 #include "util/arena.h"
 
 #define HF__HEAD_EMPTY INT64_MAX
@@ -14,10 +15,20 @@
 struct hf__head {
     int32_t lane;
     int priority;
-    int64_t run_at; /* earliest, store clock; HF__HEAD_EMPTY: nothing was there */
-    int64_t floor;  /* nothing is left before it; 0: unknown */
-    bool rung;      /* a wake-up named its lane since */
+    int64_t run_at;       /* earliest, store clock; HF__HEAD_EMPTY: nothing was there */
+    int64_t floor;        /* nothing is left before it; 0: unknown */
+    bool rung;            /* a wake-up named its lane since */
+    bool spent;           /* the last claim left nothing of it; holds until the next look */
+    bool limited;         /* as it was at the last claim */
+    bool taking;          /* was due at the last claim, so that it has a place in the turns */
+    int64_t closed_until; /* store clock: a limit keeps it from giving anything before */
+    double served;        /* runs taken of it, each counted by its pace: who has least is next */
+    double pace;          /* lanes' work of one run, by the shares at the last claim */
+    int share;            /* of the last claim; 0: not part of it */
+    int taken;            /* by the last claim */
 };
+
+struct hf__lanes;
 
 struct hf__heads {
     struct hf__head *items; /* most urgent first, then by lane */
@@ -26,15 +37,16 @@ struct hf__heads {
     int64_t read_at;   /* monotonic us of the same moment */
     int64_t
         looked_at; /* monotonic us of the last look at all lanes; 0: look before anything else */
-    unsigned rotation;    /* moves the lane that is probed first */
+    bool stale;    /* what is not empty must be looked at again */
     int64_t passed_since; /* monotonic us since when heads were passed over; 0: none is */
     bool passed_over;     /* a head was due at two looks in a row, and claims have not taken it */
 };
 
 /* Looks at all served lanes; forgets floors. */
 hf_code hf__heads_look(hf_worker *worker, hf_error *err);
-/* Looks at the served ones among these lanes only. */
-hf_code hf__heads_look_at(hf_worker *worker, const int32_t *lanes, size_t count, hf_error *err);
+/* Looks at the served ones among these lanes only, and with `known` at those that were not empty. */
+hf_code hf__heads_look_at(hf_worker *worker, const int32_t *lanes, size_t count, bool known,
+                          hf_error *err);
 /* Takes what is remembered of these lanes for due, until the next look. False: one of them is served
  * but was never seen with work, so it must be looked at. */
 bool hf__heads_ring(hf_worker *worker, const int32_t *lanes, size_t count);
@@ -45,9 +57,20 @@ bool hf__heads_due(const struct hf__heads *heads);
 int64_t hf__heads_next(const struct hf__heads *heads);
 /* The same, asked of the store, for when due runs that cannot be had hide later ones. */
 hf_code hf__heads_ask_next(hf_worker *worker, int64_t *run_at, hf_error *err);
-/* The heads that are due or rung, for a claim: [[lane, priority, floor], ...]. Lanes of one priority take turns in
- * coming first. NULL: no memory. */
-char *hf__heads_json(struct hf__heads *heads, struct hf__arena *arena, bool with_floors);
+/* The heads that are due or rung and not closed, for a claim of `most` runs. Within one priority, those of which least
+ * was taken come first, each with its share. NULL: no memory. */
+struct hf__claim_head *hf__heads_pick(struct hf__heads *heads, const struct hf__lanes *lanes,
+                                      struct hf__arena *arena, int most, bool with_floors,
+                                      size_t *count);
+/* How the claim ended: `got` of `most` runs. True: the heads do not tell where more is, so look. */
+bool hf__heads_settle(struct hf__heads *heads, int got, int most);
+/* Limits keep these lanes from giving anything for a time, `latest` at most; sorts them. */
+void hf__heads_close(struct hf__heads *heads, struct hf__closed_lane *lanes, size_t count,
+                     int64_t latest);
+/* Heads were passed by as spent that may have something by now. */
+bool hf__heads_spent(const struct hf__heads *heads);
+/* Forgets that lanes of this workflow are closed; 0: all lanes. */
+void hf__heads_open(struct hf__heads *heads, const struct hf__lanes *lanes, int32_t workflow);
 /* All heads that are not empty, due or not. */
 char *hf__heads_json_all(const struct hf__heads *heads, struct hf__arena *arena);
 /* A claim took the run of this head that was due at `due_at`. */

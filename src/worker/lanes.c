@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LATE_LANES 1000 /* ids below the newest that may still be committed */
+
 static size_t pattern_count(const hf_worker *worker)
 {
     return worker->prefix_count ? worker->prefix_count : worker->registry.count;
@@ -78,27 +80,37 @@ static void tidy(struct hf__lanes *lanes)
     size_t kept = 0;
     qsort(lanes->items, lanes->count, sizeof *lanes->items, by_id);
     for (size_t i = 0; i < lanes->count; i++) {
-        if (kept && lanes->items[kept - 1].id == lanes->items[i].id)
-            lanes->items[kept - 1].served |= lanes->items[i].served;
-        else
+        if (kept && lanes->items[kept - 1].id == lanes->items[i].id) {
+            if (lanes->items[i].served)
+                lanes->items[kept - 1] = lanes->items[i];
+        } else
             lanes->items[kept++] = lanes->items[i];
     }
     lanes->count = kept;
 }
 
+static struct hf__lane read_lane(const struct hf__cell *row, bool served)
+{
+    return (struct hf__lane){
+        .id = (int32_t)hf__as_number(row[0]),
+        .workflow = (int32_t)hf__as_number(row[4]),
+        .weight = (int)hf__as_number(row[5]),
+        .limited = hf__as_number(row[6]) != 0,
+        .served = served,
+    };
+}
+
 static hf_code replace(struct hf__lanes *lanes, const struct hf__table *found, bool afresh,
                        hf_error *err)
 {
-    struct hf__lanes next = { .learned_at = hf__monotonic_us() };
+    int64_t now = hf__monotonic_us();
+    struct hf__lanes next = { .learned_at = now, .updated_at = now };
     next.items = hf__calloc((size_t)found->nrows + lanes->count + 1, sizeof *next.items);
     if (!next.items)
         return hf__nomem(err);
     for (int i = 0; i < found->nrows; i++) {
         const struct hf__cell *row = hf__table_row(found, i);
-        next.items[next.count++] = (struct hf__lane){
-            .id = (int32_t)hf__as_number(row[0]),
-            .served = may_serve(hf__as_text(row[1])),
-        };
+        next.items[next.count++] = read_lane(row, may_serve(hf__as_text(row[1])));
     }
     for (size_t i = 0; !afresh && i < lanes->count; i++)
         if (!lanes->items[i].served)
@@ -114,7 +126,7 @@ hf_code hf__lanes_learn(hf_worker *worker, bool afresh, hf_error *err)
     struct hf__arena arena = { 0 };
     struct hf__table params, found;
     hf__table_init(&params, &arena, 3);
-    hf__table_init(&found, &arena, 4);
+    hf__table_init(&found, &arena, 7);
     if (worker->all_tenants)
         add_ranges(worker, &params, 0);
     else
@@ -130,6 +142,75 @@ hf_code hf__lanes_learn(hf_worker *worker, bool afresh, hf_error *err)
     return code;
 }
 
+static bool works_for(const hf_worker *worker, int tenant)
+{
+    bool found = worker->all_tenants;
+    for (size_t i = 0; !found && i < worker->master_count; i++)
+        found = worker->masters[i]->id == tenant;
+    return found;
+}
+
+static bool fits_pattern(const char *pattern, const char *workflow)
+{
+    size_t length = strlen(pattern);
+    if (length && pattern[length - 1] == '*')
+        return strncmp(pattern, workflow, length - 1) == 0;
+    return strcmp(pattern, workflow) == 0;
+}
+
+static bool serves(const hf_worker *worker, int tenant, const char *workflow)
+{
+    bool fits = fits_pattern("holdfast.*", workflow);
+    for (size_t i = 0; !fits && i < pattern_count(worker); i++)
+        fits = fits_pattern(pattern_at(worker, i), workflow);
+    return fits && works_for(worker, tenant) && may_serve(workflow);
+}
+
+static int32_t newest(const struct hf__lanes *lanes)
+{
+    return lanes->count ? lanes->items[lanes->count - 1].id : 0;
+}
+
+bool hf__lanes_is_new(const struct hf__lanes *lanes, int32_t id)
+{
+    return id > newest(lanes) - LATE_LANES;
+}
+
+static hf_code add(hf_worker *worker, const struct hf__table *found, hf_error *err)
+{
+    struct hf__lanes *lanes = &worker->lanes;
+    struct hf__lane *items =
+        hf__realloc(lanes->items, (lanes->count + (size_t)found->nrows + 1) * sizeof *items);
+    if (!items)
+        return hf__nomem(err);
+    lanes->items = items;
+    for (int i = 0; i < found->nrows; i++) {
+        const struct hf__cell *row = hf__table_row(found, i);
+        items[lanes->count++] =
+            read_lane(row, serves(worker, (int)hf__as_number(row[2]), hf__as_text(row[1])));
+    }
+    tidy(lanes);
+    return HF_OK;
+}
+
+hf_code hf__lanes_learn_new(hf_worker *worker, hf_error *err)
+{
+    struct hf__arena arena = { 0 };
+    struct hf__table params, found;
+    int32_t last = newest(&worker->lanes);
+    hf__table_init(&params, &arena, 1);
+    hf__table_init(&found, &arena, 7);
+    hf__table_add(&params)[0] = hf__number(last > LATE_LANES ? last - LATE_LANES : 0);
+    worker->lanes.updated_at = hf__monotonic_us();
+    hf_code code = params.failed ? hf__nomem(err) : HF_OK;
+    if (code == HF_OK)
+        code = hf__worker_query(worker, HF__STMT_NEW_LANES, &params, &found, err);
+    if (code == HF_OK)
+        code = add(worker, &found, err);
+    hf__arena_free(&arena);
+    return code;
+}
+
 const struct hf__lane *hf__lanes_find(const struct hf__lanes *lanes, int32_t id)
 {
     struct hf__lane wanted = { .id = id };
@@ -138,13 +219,15 @@ const struct hf__lane *hf__lanes_find(const struct hf__lanes *lanes, int32_t id)
     return bsearch(&wanted, lanes->items, lanes->count, sizeof wanted, by_id);
 }
 
-hf_code hf__lanes_add_foreign(struct hf__lanes *lanes, int32_t id, hf_error *err)
+hf_code hf__lanes_add_foreign(struct hf__lanes *lanes, const int32_t *ids, size_t count,
+                              hf_error *err)
 {
-    struct hf__lane *items = hf__realloc(lanes->items, (lanes->count + 1) * sizeof *items);
+    struct hf__lane *items = hf__realloc(lanes->items, (lanes->count + count + 1) * sizeof *items);
     if (!items)
         return hf__nomem(err);
     lanes->items = items;
-    items[lanes->count++] = (struct hf__lane){ .id = id };
+    for (size_t i = 0; i < count; i++)
+        items[lanes->count++] = (struct hf__lane){ .id = ids[i] };
     tidy(lanes);
     return HF_OK;
 }

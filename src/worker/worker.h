@@ -140,6 +140,9 @@ struct hf__ring {
     bool workflows; /* lanes may have come */
     size_t lane_count;
     int32_t lanes[HF__RINGING_LANES];
+    bool any_slot; /* more than fit */
+    size_t slot_count;
+    int32_t slots[HF__RINGING_LANES]; /* lanes whose workflow has a free slot */
 };
 
 struct hf_worker {

@@ -262,14 +262,18 @@ static void a_claim_from_an_old_list_of_lanes_respects_pauses_and_disabled_tenan
     struct hf__arena arena;
     (void)state;
     trigger(WORK);
-    const char *heads = text_of(
-        "[[%lld,0,0]]", (long long)sql_number("SELECT lane FROM workflow WHERE tenant_id = %d",
-                                              fx.client->tenant_id));
+    const struct hf__claim_head head = {
+        .lane = (int32_t)sql_number("SELECT lane FROM workflow WHERE tenant_id = %d",
+                                    fx.client->tenant_id),
+    };
     hf__arena_init(&arena, 4096);
     for (int i = 0; i < 3; i++) {
         struct hf__op op = { .kind = HF__OP_CLAIM,
-                             .claim = {
-                                 .heads = heads, .most = 10, .worker = WORKER, .arena = &arena } };
+                             .claim = { .heads = &head,
+                                        .head_count = 1,
+                                        .most = 10,
+                                        .worker = WORKER,
+                                        .arena = &arena } };
         set_paused(i == 0);
         assert_ok(hf_tenant_disable(fx.root, fx.tenant, i == 1, &fx.error));
         hf__engine_apply(fx.client->engine, &op, 1);

@@ -232,9 +232,11 @@ static void cast_change(size_t actor, hf_id run, hf_action action)
 static void cast_claim(size_t actor, struct hf__arena *arena)
 {
     struct hf__op *op = cast(actor, HF__OP_CLAIM);
-    op->claim.heads = text_of(
-        "[[%lld,0,0]]", (long long)sql_number("SELECT lane FROM workflow WHERE tenant_id = %d",
-                                              fx.client->tenant_id));
+    struct hf__claim_head *head = keep(calloc(1, sizeof *head), free);
+    head->lane =
+        (int32_t)sql_number("SELECT lane FROM workflow WHERE tenant_id = %d", fx.client->tenant_id);
+    op->claim.heads = head;
+    op->claim.head_count = 1;
     op->claim.most = 1;
     op->claim.worker = WORKER;
     op->claim.suspect_attempts = 100;

@@ -32,6 +32,8 @@ static const struct allowed {
     { "live_patterns", "sorts", "a table of some hundred rows" },
     { "list_workflows", "sorts", "a table of some hundred rows" },
     { "list_tenants", "sorts", "a table of some hundred rows" },
+    { "lock_flow", "sorts", "the workflows of one claim" },
+    { "claim_limited", "sorts", "the runs of one claim" },
 };
 
 static bool is_allowed(const char *statement, const char *complaint)
@@ -70,9 +72,9 @@ static const char *text_of(const json_t *node, const char *name)
 /* An index is used well when more than the tenant is looked up in it. */
 static bool is_narrow(const char *condition)
 {
-    static const char *const columns[] = { "(id ",     "run_id ", " id ",    "lane ",
-                                           "key ",     "parent ", "(tag ",   "workflow_id ",
-                                           "subject ", " tag ",   ".parent " };
+    static const char *const columns[] = { "(id ",     "run_id ", " id ",     "lane ",
+                                           "key ",     "parent ", "(tag ",    "workflow_id ",
+                                           "subject ", " tag ",   ".parent ", "slot " };
     for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
         if (strstr(condition, columns[i]))
             return true;

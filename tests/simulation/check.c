@@ -2,6 +2,7 @@
  * refused is there, no wake-up is missing.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -358,6 +359,26 @@ void check_job(struct world *world, const struct job *job)
 }
 
 /* ---- What a claim brings ---- */
+
+int limit_left(struct world *world)
+{
+    char text[200];
+    snprintf(text, sizeof text,
+             "SELECT count(*) FROM run WHERE lane = %d AND status = 1 AND run_at > %" PRId64,
+             (int)world->lanes[0], world->now);
+    sqlite3_stmt *stmt = prepare(world, text);
+    int held = (int)first_number(stmt);
+    sqlite3_finalize(stmt);
+    return world->max_running ? world->max_running - held : INT_MAX;
+}
+
+void check_limit(struct world *world)
+{
+    int left = limit_left(world);
+    if (left < 0)
+        breach(world, "%d runs are held at once; the limit is %d", world->max_running - left,
+               world->max_running);
+}
 
 void check_delivery(struct world *world, struct known *known, const hf_claimed *claimed)
 {

@@ -165,6 +165,7 @@ struct world {
     int node_count;
     int32_t lanes[SIM_WORKFLOWS + 1]; /* of the workflows, then of the engine's chore */
     bool paused[SIM_WORKFLOWS];
+    int max_running; /* of the first workflow; 0: no limit */
     struct known *runs;
     struct hf__idmap by_id;
     int run_count;
@@ -242,6 +243,10 @@ void check_job(struct world *world, const struct job *job);
 /* Only right after the answer: later the run may have new mail, or be retried and have children again. */
 void check_execution(struct world *world, const struct job *job);
 void check_cascade(struct world *world, const struct job *job);
+/* No more runs of the first workflow are held than its limit allows. */
+void check_limit(struct world *world);
+/* Slots that nobody holds by a lease. */
+int limit_left(struct world *world);
 void check_delivery(struct world *world, struct known *known, const hf_claimed *claimed);
 void check_everything(struct world *world);
 void check_ended(struct world *world);

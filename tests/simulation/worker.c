@@ -23,8 +23,14 @@ static bool query(struct world *world, enum hf__stmt stmt, struct hf__table *in,
     return code == HF_OK;
 }
 
-/* [[lane, priority, 0], ...] of all lanes, most urgent first. */
-static const char *heads(struct world *world)
+/* The first workflow may have a limit. */
+static bool is_limited(const struct world *world, int32_t lane)
+{
+    return lane == world->lanes[0] && world->max_running;
+}
+
+/* The heads of all lanes, or of those that no limit closes, most urgent first. NULL: there are none. */
+static struct hf__claim_head *heads(struct world *world, size_t *count, bool open_only)
 {
     struct hf__table in, out;
     hf__table_init(&in, &world->arena, 1);
@@ -38,17 +44,21 @@ static const char *heads(struct world *world)
     hf__buffer_free(&json);
     if (!good || out.nrows == 0)
         return NULL;
-    for (int priority = 2, n = 0; priority >= 0; priority--)
+    struct hf__claim_head *found = world_alloc(world, (size_t)out.nrows * sizeof *found);
+    bool full = open_only && limit_left(world) <= 0;
+    *count = 0;
+    for (int priority = 2; priority >= 0; priority--)
         for (int i = 0; i < out.nrows; i++) {
             const struct hf__cell *c = hf__table_row(&out, i);
-            if (hf__as_number(c[1]) == priority)
-                hf__buffer_addf(&json, "%c[%" PRId64 ",%d,0]", n++ ? ',' : '[', hf__as_number(c[0]),
-                                priority);
+            bool closed = full && is_limited(world, (int32_t)hf__as_number(c[0]));
+            if (hf__as_number(c[1]) == priority && !closed)
+                found[(*count)++] = (struct hf__claim_head){
+                    .lane = (int32_t)hf__as_number(c[0]),
+                    .priority = priority,
+                    .limited = is_limited(world, (int32_t)hf__as_number(c[0])),
+                };
         }
-    hf__buffer_add_text(&json, "]");
-    const char *text = world_printf(world, "%s", json.data);
-    hf__buffer_free(&json);
-    return text;
+    return *count ? found : NULL;
 }
 
 /* ---- Claiming ---- */
@@ -81,16 +91,20 @@ static void claim_answered(struct world *world, struct job *job)
     const hf_claims *claims = job->op.claim.claims;
     for (size_t i = 0; i < claims->count; i++)
         admit(world, node, &claims->items[i]);
+    check_limit(world);
 }
 
 static bool claim(struct world *world, struct node *node)
 {
     static const int suspects[] = { 0, 1, INT_MAX };
-    const char *json = heads(world);
-    if (!json)
+    size_t count = 0;
+    const struct hf__claim_head *found = heads(world, &count, true);
+    if (!found)
         return false;
     struct job *job = job_new(world, node, HF__OP_CLAIM, NULL);
-    job->op.claim.heads = json;
+    job->op.claim.heads = found;
+    job->op.claim.head_count = count;
+    job->op.claim.hands = 1 + below(world, 3);
     job->op.claim.most = 1 + below(world, 3);
     job->op.claim.worker = job->op.actor;
     job->op.claim.lease = chance(world, 20) ? HF_SECONDS(1 + below(world, 5)) : 0;
@@ -114,10 +128,16 @@ static bool holds(const struct node *node, hf_id run)
 static void adopt(struct world *world, struct node *node)
 {
     struct hf__table in, out;
-    const char *json = heads(world);
+    size_t count = 0;
+    const struct hf__claim_head *found = heads(world, &count, false);
     node->adopt = false;
-    if (!json)
+    if (!found)
         return;
+    const char *json = "[";
+    for (size_t i = 0; i < count; i++)
+        json = world_printf(world, "%s%s[%d,%d,0]", json, i ? "," : "", (int)found[i].lane,
+                            found[i].priority);
+    json = world_printf(world, "%s]", json);
     hf__table_init(&in, &world->arena, 2);
     hf__table_init(&out, &world->arena, 3);
     struct hf__cell *row = hf__table_add(&in);

@@ -194,6 +194,10 @@ static void draw_policies(struct world *world)
                  attempts, base, cap, lease, timeout, (int)world->lanes[i]);
         run_sql(world, sql);
     }
+    world->max_running = chance(world, 50) ? 1 + below(world, 4) : 0;
+    snprintf(sql, sizeof sql, "UPDATE workflow SET max_running = nullif(%d, 0) WHERE lane = %d",
+             world->max_running, (int)world->lanes[0]);
+    run_sql(world, sql);
 }
 
 void world_begin(struct world *world, uint64_t seed)

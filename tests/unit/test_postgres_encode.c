@@ -330,7 +330,7 @@ static void what_cannot_be_read_means_look_everywhere(void **state)
 {
     (void)state;
     static const char *const strange[] = {
-        "", "x", "-4", "99999999999999999999", "1x@5", "@", "!"
+        "", "x", "-4x", "99999999999999999999", "1x@5", "@", "!"
     };
     for (size_t i = 0; i < sizeof strange / sizeof *strange; i++) {
         struct ear ear = { 0 };
@@ -339,6 +339,9 @@ static void what_cannot_be_read_means_look_everywhere(void **state)
         assert_int_equal(ear.heard[0].lane, 0);
     }
     struct ear ear = { 0 };
+    assert_int_equal(hf__postgres_hear("holdfast_wake", "-4@1", hear, &ear), 1);
+    assert_int_equal(ear.heard[0].lane, -4); /* a free slot */
+    ear = (struct ear){ 0 };
     assert_int_equal(hf__postgres_hear("holdfast_run", "zz", hear, &ear), 1);
     assert_true(hf_id_is_zero(ear.heard[0].run_id));
     assert_int_equal(hf__postgres_hear("holdfast_wake", "?abc", hear, &ear), 0);

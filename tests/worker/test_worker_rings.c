@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <pthread.h>
 #include <string.h>
+#include <time.h>
 
 #include "worker/world.h"
 
@@ -129,12 +130,10 @@ static void a_ring_for_a_paused_workflow_does_not_make_it_spin(void **state)
     assert_ok(hf_workflow_put(world.client, &paused, HF_SET_PAUSED, NULL));
     let_it_sleep();
     hf_id id = world_trigger("shop.note.v1", NULL);
+    clock_t before = clock();
     world_sleep(HF_SECONDS(2));
-    hf_worker *worker = hf__worker_ref(world.worker);
-    world_stop();
-    unsigned claims = worker->heads.rotation;
-    hf__worker_unref(worker);
-    assert_in_range(claims, 2, 300);
+    assert_true(clock() - before <
+                CLOCKS_PER_SEC); /* of the processor: one that spins takes all of it */
     assert_int_equal(atomic_load(&calls), 1);
     hf_run *run = world_get(id);
     assert_int_equal(run->status, HF_PENDING);

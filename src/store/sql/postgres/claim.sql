@@ -1,6 +1,7 @@
 -- name: claim_runs
--- Leases due runs to a worker, most urgent first: heads is a JSON array of [lane, priority, floor], in the order in
--- which they are looked at; floor is a run_at below which nothing is left. Runs whose lease expired are taken only up
+-- Leases due runs to a worker, most urgent first: heads is a JSON array of [lane, priority, floor, share], in the
+-- order in which they are looked at; floor is a run_at below which nothing is left, share the most to take of it.
+-- Workflows with limits are left to claim_limited. Runs whose lease expired are taken only up
 -- to an attempt. The attempt is counted here and the journal says started. Paused workflows and disabled tenants are
 -- passed over. A locked row stays where it is, so it is updated by its place (ctid); one that was changed between the
 -- snapshot and its lock is left for the next claim. Served by run_claim. Serves: workers.
@@ -19,7 +20,7 @@ due AS MATERIALIZED (
       FROM t
      CROSS JOIN jsonb_array_elements($1::jsonb) AS h(head)
       JOIN holdfast.lane l ON l.id = (h.head->>0)::int
-      JOIN holdfast.workflow w ON w.id = l.workflow_id AND NOT w.paused
+      JOIN holdfast.workflow w ON w.id = l.workflow_id AND NOT w.paused AND w.max_running IS NULL
       JOIN holdfast.tenant n ON n.id = l.tenant_id AND NOT n.disabled
      CROSS JOIN LATERAL (
         SELECT c.ctid
@@ -28,7 +29,7 @@ due AS MATERIALIZED (
            AND c.run_at >= (h.head->>2)::bigint AND c.run_at <= t.now
            AND c.status <= 3 AND c.deleted_at IS NULL AND c.run_at IS NOT NULL
            AND (c.status <> 1 OR c.attempt <= $5)
-         ORDER BY c.run_at LIMIT $2
+         ORDER BY c.run_at LIMIT least((h.head->>3)::int, $2)
            FOR NO KEY UPDATE SKIP LOCKED) r
      LIMIT $2
 ), ok AS (
@@ -55,6 +56,193 @@ SELECT o.id, o.tenant_id, o.tenant, o.name, o.lane, o.key, o.priority, o.attempt
        o.last_worker, o.subject, o.reference, o.tags, o.partition, o.trace, o.actor, o.parent, o.root, o.timeout_at,
        o.created_at, o.started_at, o.lease, o.retry_base, o.retry_cap, o.dead_letter, o.updated_at
   FROM ok o;
+
+-- name: lock_flow
+-- Makes the claims from workflows with limits wait for each other, until the transaction ends. A statement of its own,
+-- before the counting one: that one's snapshot must be younger than the lock. Serves: workers, before claim_limited.
+-- only: postgres
+-- takes: one (heads text)
+-- gives: nothing
+SELECT pg_advisory_xact_lock(1215653446, f.id)
+  FROM (SELECT DISTINCT l.workflow_id AS id
+          FROM jsonb_array_elements($1::jsonb) AS h(head)
+          JOIN holdfast.lane l ON l.id = (h.head->>0)::int
+         ORDER BY l.workflow_id OFFSET 0) f;
+
+-- name: claim_limited
+-- As claim_runs, for workflows with limits: takes no more than there are free slots and starts left, of the workflow
+-- and of the flow key, and pays for the starts. A run whose lease expired keeps its slot: taking it over needs a start
+-- only. One that was deleted counts until its lease ends. Of the free slots a worker takes half, or as many as it has idle hands (hands). The caller has locked the flow:
+-- what is counted here holds until its commit. Shares are of what is free, where that is less than most. A rate_next
+-- further ahead than the burst is of another rate, or of a clock that was set back: it counts for nothing. Served by run_claim and run_slot. Serves: workers.
+-- takes: one (heads text, most int, worker text, lease bigint, suspect_attempts int, hands int)
+-- gives: (id uuid, tenant_id int, tenant text, workflow text, lane int, key text, priority int, attempt int,
+--   max_attempts int, version bigint, revision bigint, event_seq bigint, run_at bigint, due_at bigint, claimed_from
+--   int, has_mail bool, has_steps bool, watched int, input text, state text, error text, error_code text, last_error
+--   text, current_step text, waiting_kind text, waiting_token text, waiting_until bigint, wait_count int, last_worker
+--   text, subject text, reference text, tags text, partition text, trace text, actor text, parent uuid, root uuid,
+--   timeout_at bigint, created_at bigint, started_at bigint, lease bigint, retry_base bigint, retry_cap bigint,
+--   dead_letter text, now bigint)
+WITH t AS MATERIALIZED (SELECT holdfast.now() AS now),
+head AS MATERIALIZED (
+    SELECT h.turn, l.id AS lane, l.workflow_id, (h.head->>1)::int AS priority, (h.head->>2)::bigint AS floor,
+           least((h.head->>3)::int, $2) AS share
+      FROM jsonb_array_elements($1::jsonb) WITH ORDINALITY AS h(head, turn)
+      JOIN holdfast.lane l ON l.id = (h.head->>0)::int
+), flow AS MATERIALIZED (
+    SELECT w.id, n.name AS tenant, w.name, coalesce($4, w.lease) AS lease, w.max_attempts, w.retry_base, w.retry_cap,
+           w.dead_letter, w.key_max_running, (w.key_rate_interval + w.key_rate_count - 1) / w.key_rate_count AS key_step,
+           w.key_rate_burst, s.step, p.paid, coalesce((t.now + s.step * w.rate_burst - p.paid) / s.step, 2147483647) AS
+           starts, CASE WHEN c.free IS NULL THEN 2147483647 ELSE least(c.free, greatest($6, (c.free + 1) / 2)) END AS slots
+      FROM t
+     CROSS JOIN (SELECT DISTINCT h.workflow_id FROM head h) d
+      JOIN holdfast.workflow w ON w.id = d.workflow_id AND NOT w.paused
+      JOIN holdfast.tenant n ON n.id = w.tenant_id AND NOT n.disabled
+     CROSS JOIN LATERAL (SELECT (w.rate_interval + w.rate_count - 1) / w.rate_count AS step) s
+     CROSS JOIN LATERAL (
+        SELECT CASE WHEN w.rate_next > t.now + s.step * w.rate_burst + 1000000 THEN t.now
+                    ELSE least(greatest(w.rate_next, t.now), t.now + s.step * w.rate_burst) END AS paid) p
+     CROSS JOIN LATERAL (
+        SELECT CASE WHEN w.max_running < 2147483647 THEN greatest(w.max_running - (
+               SELECT count(*) FROM holdfast.run r WHERE r.slot = w.id AND r.status = 1
+                   AND (r.deleted_at IS NULL OR r.run_at > t.now)), 0)
+               END AS free) c
+), place AS MATERIALIZED (
+    SELECT l.id, f.key_step AS step, p.paid,
+           coalesce((t.now + f.key_step * f.key_rate_burst - p.paid) / f.key_step, 2147483647) AS starts,
+           CASE WHEN c.free IS NULL THEN 2147483647 ELSE least(c.free, greatest($6, (c.free + 1) / 2)) END AS slots
+      FROM t
+     CROSS JOIN (SELECT DISTINCT h.lane FROM head h) d
+      JOIN holdfast.lane l ON l.id = d.lane
+      JOIN flow f ON f.id = l.workflow_id
+     CROSS JOIN LATERAL (
+        SELECT CASE WHEN l.rate_next > t.now + f.key_step * f.key_rate_burst + 1000000 THEN t.now
+                    ELSE least(greatest(l.rate_next, t.now), t.now + f.key_step * f.key_rate_burst) END AS paid) p
+     CROSS JOIN LATERAL (
+        SELECT CASE WHEN f.key_max_running IS NOT NULL THEN greatest(f.key_max_running - (
+               SELECT count(*) FROM holdfast.run r
+                WHERE r.slot = f.id AND r.lane = l.id AND r.status = 1
+                   AND (r.deleted_at IS NULL OR r.run_at > t.now)), 0) END AS free) c
+), due AS MATERIALIZED (
+    SELECT r.ctid, r.run_at, r.fresh, h.turn, h.lane, h.workflow_id, f.slots, f.starts, p.slots AS key_slots,
+           p.starts AS key_starts
+      FROM t
+     CROSS JOIN head h
+      JOIN flow f ON f.id = h.workflow_id
+      JOIN place p ON p.id = h.lane
+     CROSS JOIN LATERAL (
+        SELECT (h.share * least($2, f.slots, f.starts)::bigint + $2 - 1) / $2 AS part) a
+     CROSS JOIN LATERAL (
+        SELECT o.ctid, o.run_at, 0 AS fresh
+          FROM (SELECT c.ctid, c.run_at
+                  FROM holdfast.run c
+                 WHERE c.slot = h.workflow_id AND c.lane = h.lane AND c.run_at <= t.now
+                   AND c.status = 1 AND c.deleted_at IS NULL AND c.priority = h.priority AND c.attempt <= $5
+                 ORDER BY c.run_at LIMIT least(h.share, f.starts, p.starts)
+                   FOR NO KEY UPDATE SKIP LOCKED) o
+         UNION ALL
+        SELECT n.ctid, n.run_at, 1
+          FROM (SELECT c.ctid, c.run_at
+                  FROM holdfast.run c
+                 WHERE c.lane = h.lane AND c.priority = h.priority AND c.run_at >= h.floor AND c.run_at <= t.now
+                   AND c.status <= 3 AND c.deleted_at IS NULL AND c.run_at IS NOT NULL
+                   AND (c.status <> 1 OR (c.slot IS NULL AND c.attempt <= $5))
+                 ORDER BY c.run_at LIMIT least(a.part, f.slots, f.starts, p.slots, p.starts)
+                   FOR NO KEY UPDATE SKIP LOCKED) n) r
+), key_slotted AS (
+    SELECT d.*, sum(d.fresh) OVER (PARTITION BY d.lane ORDER BY d.turn, d.fresh, d.run_at, d.ctid) AS place FROM due d
+), key_started AS (
+    SELECT d.*, row_number() OVER (PARTITION BY d.lane ORDER BY d.turn, d.fresh, d.run_at, d.ctid) AS number
+      FROM key_slotted d WHERE d.fresh = 0 OR d.place <= d.key_slots
+), slotted AS (
+    SELECT d.ctid, d.fresh, d.turn, d.run_at, d.workflow_id, d.slots, d.starts,
+           sum(d.fresh) OVER (PARTITION BY d.workflow_id ORDER BY d.turn, d.fresh, d.run_at, d.ctid) AS place
+      FROM key_started d WHERE d.number <= d.key_starts
+), started AS (
+    SELECT d.ctid, d.fresh, d.turn, d.run_at, d.workflow_id, d.starts,
+           row_number() OVER (PARTITION BY d.workflow_id ORDER BY d.turn, d.fresh, d.run_at, d.ctid) AS number
+      FROM slotted d WHERE d.fresh = 0 OR d.place <= d.slots
+), taken AS MATERIALIZED (
+    SELECT s.ctid, f.tenant, f.name, f.lease, f.max_attempts, f.retry_base, f.retry_cap, f.dead_letter, t.now
+      FROM t CROSS JOIN started s JOIN flow f ON f.id = s.workflow_id
+     WHERE s.number <= s.starts
+     ORDER BY s.turn, s.fresh, s.run_at LIMIT $2
+), ok AS (
+    UPDATE holdfast.run r
+       SET status = 1, claimed_from = r.status, due_at = r.run_at, version = r.version + 1, attempt = r.attempt + 1,
+           event_seq = r.event_seq + 1, leased_by = $3, slot = r.workflow_id, started_at = coalesce(r.started_at, d.now), updated_at = d.now,
+           run_at = CASE WHEN r.timeout_at > d.now THEN least(d.now + d.lease, r.timeout_at) ELSE d.now + d.lease END
+      FROM taken d
+     WHERE r.ctid = d.ctid
+    RETURNING r.id, r.tenant_id, r.workflow_id, d.tenant, d.name, r.lane, r.key, r.priority, r.attempt,
+              coalesce(r.max_attempts, d.max_attempts) AS max_attempts, r.version, r.revision, r.event_seq, r.run_at,
+              r.due_at, r.claimed_from, r.has_mail, r.has_steps, r.watched, r.input, r.state, r.error, r.error_code,
+              r.last_error, r.current_step, r.waiting_kind, r.waiting_token, r.waiting_until, r.wait_count,
+              r.last_worker, r.subject, r.reference, r.tags, r.partition, r.trace, r.actor, r.parent, r.root,
+              r.timeout_at, r.created_at, r.started_at, d.lease, d.retry_base, d.retry_cap,
+              d.dead_letter, r.updated_at
+), charge AS (
+    UPDATE holdfast.workflow w SET rate_next = f.paid + f.step * o.starts
+      FROM (SELECT k.workflow_id, count(*) AS starts FROM ok k GROUP BY k.workflow_id) o
+      JOIN flow f ON f.id = o.workflow_id AND f.step IS NOT NULL
+     WHERE w.id = f.id
+), charge_keys AS (
+    UPDATE holdfast.lane l SET rate_next = p.paid + p.step * o.starts
+      FROM (SELECT k.lane, count(*) AS starts FROM ok k GROUP BY k.lane) o
+      JOIN place p ON p.id = o.lane AND p.step IS NOT NULL
+     WHERE l.id = p.id
+), journal AS (
+    INSERT INTO holdfast.event (run_id, seq, version, tenant_id, at, kind, name, actor)
+    SELECT o.id, o.event_seq, o.version, o.tenant_id, o.updated_at, 0, 'started', $3 FROM ok o
+)
+SELECT o.id, o.tenant_id, o.tenant, o.name, o.lane, o.key, o.priority, o.attempt, o.max_attempts, o.version, o.revision,
+       o.event_seq, o.run_at, o.due_at, o.claimed_from, o.has_mail, o.has_steps, o.watched, o.input, o.state, o.error,
+       o.error_code, o.last_error, o.current_step, o.waiting_kind, o.waiting_token, o.waiting_until, o.wait_count,
+       o.last_worker, o.subject, o.reference, o.tags, o.partition, o.trace, o.actor, o.parent, o.root, o.timeout_at,
+       o.created_at, o.started_at, o.lease, o.retry_base, o.retry_cap, o.dead_letter, o.updated_at
+  FROM ok o;
+
+-- name: flow_state
+-- What keeps the lanes of a claim from giving more: free slots, the end of the first lease that holds one where there
+-- is none, and when the next start is allowed. Run in the claim's transaction, after it. Served by run_slot. Serves:
+-- workers, for how long to sleep.
+-- takes: one (heads text)
+-- gives: (lane int, slots int, lease_end bigint, start_at bigint, free int, now bigint)
+WITH t AS MATERIALIZED (SELECT holdfast.now() AS now),
+lanes AS MATERIALIZED (
+    SELECT DISTINCT l.id, l.workflow_id, l.rate_next
+      FROM jsonb_array_elements($1::jsonb) AS h(head)
+      JOIN holdfast.lane l ON l.id = (h.head->>0)::int
+), flow AS MATERIALIZED (
+    SELECT w.id, w.key_max_running, (w.key_rate_interval + w.key_rate_count - 1) / w.key_rate_count AS key_step,
+           w.key_rate_burst, coalesce(w.max_running - c.running, 2147483647) AS slots, c.lease_end,
+           p.paid - s.step * (w.rate_burst - 1) AS start_at,
+           coalesce((t.now + s.step * w.rate_burst - p.paid) / s.step, 2147483647) AS starts
+      FROM t
+     CROSS JOIN (SELECT DISTINCT k.workflow_id FROM lanes k) d
+      JOIN holdfast.workflow w ON w.id = d.workflow_id
+     CROSS JOIN LATERAL (SELECT (w.rate_interval + w.rate_count - 1) / w.rate_count AS step) s
+     CROSS JOIN LATERAL (
+        SELECT CASE WHEN w.rate_next > t.now + s.step * w.rate_burst + 1000000 THEN t.now
+                    ELSE least(greatest(w.rate_next, t.now), t.now + s.step * w.rate_burst) END AS paid) p
+     CROSS JOIN LATERAL (
+        SELECT count(*)::int AS running, min(r.run_at) AS lease_end FROM holdfast.run r
+         WHERE r.slot = w.id AND w.max_running < 2147483647 AND r.status = 1
+                   AND (r.deleted_at IS NULL OR r.run_at > t.now)) c
+)
+SELECT l.id, least(f.slots, coalesce(f.key_max_running - c.running, 2147483647)),
+       CASE WHEN f.slots <= 0 THEN f.lease_end ELSE c.lease_end END,
+       greatest(coalesce(f.start_at, 0), coalesce(p.paid - f.key_step * (f.key_rate_burst - 1), 0)),
+       least(greatest(f.slots, 0), f.starts, 2147483647)::int, t.now
+  FROM t CROSS JOIN lanes l
+  JOIN flow f ON f.id = l.workflow_id
+ CROSS JOIN LATERAL (
+    SELECT CASE WHEN l.rate_next > t.now + f.key_step * f.key_rate_burst + 1000000 THEN t.now
+                ELSE least(greatest(l.rate_next, t.now), t.now + f.key_step * f.key_rate_burst) END AS paid) p
+ CROSS JOIN LATERAL (
+    SELECT count(*)::int AS running, min(r.run_at) AS lease_end FROM holdfast.run r
+     WHERE r.slot = f.id AND r.lane = l.id AND f.key_max_running IS NOT NULL AND r.status = 1
+                   AND (r.deleted_at IS NULL OR r.run_at > t.now)) c;
 
 -- name: find_heads
 -- For each lane its priorities that have unfinished runs, with the earliest run_at of each, by skipping through

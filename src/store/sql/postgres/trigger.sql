@@ -6,8 +6,8 @@
 -- takes: rows (tenant int, id uuid, workflow text, key text, status int, priority int, run_at bigint, delay bigint,
 --   timeout_at bigint, timeout bigint, max_attempts int, input text, state text, subject text, reference text,
 --   tags text, partition text, trace text, actor text, parent uuid, root uuid, waiting_kind text, waiting_token text,
---   waiting_until bigint, wait_count int, has_mail bool, events int, no_wake bool, always bool,
---   wake_on_failure bool)
+--   waiting_until bigint, wait_count int, has_mail bool, events int, no_wake bool, always bool, wake_on_failure bool,
+--   flow_key text)
 -- gives: (id uuid, lane int, run_at bigint, now bigint)
 WITH t AS MATERIALIZED (SELECT holdfast.now() AS now),
 made AS (
@@ -15,7 +15,10 @@ made AS (
         max_attempts, input, state, subject, reference, tags, partition, trace, actor, parent, root, waiting_kind,
         waiting_token, waiting_until, wait_count, has_mail, event_seq, created_at, updated_at, definition_hash,
         wake_on_failure)
-    SELECT n.tenant, n.id, w.id, w.lane, n.key, n.status, n.priority,
+    SELECT n.tenant, n.id, w.id,
+           CASE WHEN n.flow_key IS NULL THEN w.lane ELSE (
+                SELECT l.id FROM holdfast.lane l
+                 WHERE l.workflow_id = w.id AND coalesce(l.flow_key, '') = n.flow_key) END, n.key, n.status, n.priority,
            CASE WHEN n.no_wake THEN least(n.run_at, d.timeout_at)
                 ELSE least(coalesce(n.run_at, t.now + n.delay), d.timeout_at) END,
            d.timeout_at, n.max_attempts, n.input, n.state, n.subject, n.reference, n.tags, n.partition, n.trace, n.actor,
@@ -25,10 +28,10 @@ made AS (
                   $9::bigint[], $10::bigint[], $11::int[], $12::text[], $13::text[], $14::text[], $15::text[],
                   $16::text[], $17::text[], $18::text[], $19::text[], $20::uuid[], $21::uuid[], $22::text[],
                   $23::text[], $24::bigint[], $25::int[], $26::bool[], $27::int[], $28::bool[], $29::bool[],
-                  $30::bool[])
+                  $30::bool[], $31::text[])
            AS n(tenant, id, workflow, key, status, priority, run_at, delay, timeout_at, timeout, max_attempts, input,
                 state, subject, reference, tags, partition, trace, actor, parent, root, waiting_kind, waiting_token,
-                waiting_until, wait_count, has_mail, events, no_wake, always, wake_on_failure)
+                waiting_until, wait_count, has_mail, events, no_wake, always, wake_on_failure, flow_key)
       JOIN holdfast.tenant e ON e.id = n.tenant AND (n.always OR NOT e.disabled)
       JOIN holdfast.workflow w ON w.tenant_id = n.tenant AND w.name = n.workflow
      CROSS JOIN LATERAL (SELECT coalesce(n.timeout_at, t.now + n.timeout, t.now + w.timeout) AS timeout_at) d
@@ -39,6 +42,19 @@ made AS (
     SELECT m.id, 1, 1, m.tenant_id, m.created_at, 0, 'created', m.actor FROM made m
 )
 SELECT m.id, m.lane, m.run_at, m.created_at FROM made m;
+
+-- name: ensure_lanes
+-- The lanes of flow keys that new runs need, made where they are missing. Two that make one at once wait for each
+-- other, so the rows are sorted. Served by lane_key. Serves: trigger with a flow key, before insert_runs.
+-- takes: rows (tenant int, workflow text, flow_key text)
+-- gives: nothing
+INSERT INTO holdfast.lane (id, tenant_id, workflow_id, flow_key)
+SELECT nextval('holdfast.lane_id'), n.tenant, w.id, n.flow_key
+  FROM unnest($1::int[], $2::text[], $3::text[]) AS n(tenant, workflow, flow_key)
+  JOIN holdfast.workflow w ON w.tenant_id = n.tenant AND w.name = n.workflow
+ WHERE NOT EXISTS (SELECT 1 FROM holdfast.lane l
+                    WHERE l.workflow_id = w.id AND coalesce(l.flow_key, '') = n.flow_key OFFSET 0)
+ON CONFLICT DO NOTHING;
 
 -- name: insert_tags
 -- The tags of new runs, for the filter. Those whose run was refused are left out. Serves: trigger.

@@ -12,9 +12,10 @@ SELECT m.lane, m.tenant_id, m.id FROM made m
 RETURNING id;
 
 -- name: set_workflow
--- Sets the fields named by the bits of mask (HF_SET_*). Serves: workflow create and set.
+-- Sets the fields named by the bits of mask (HF_SET_*). A workflow with any limit has max_running. Serves: workflow create and set.
 -- takes: one (tenant int, name text, mask int, max_attempts int, retry_base bigint, retry_cap bigint, lease bigint,
---   timeout bigint, retention bigint, dead_letter text, definition text, paused bool)
+--   timeout bigint, retention bigint, dead_letter text, definition text, paused bool, max_running int, rate_count int, rate_interval bigint,
+--   rate_burst int, key_max_running int, key_rate_count int, key_rate_interval bigint, key_rate_burst int)
 -- gives: (lane int)
 UPDATE holdfast.workflow w
    SET max_attempts = CASE WHEN $3 & 1 <> 0 THEN $4 ELSE w.max_attempts END,
@@ -26,6 +27,18 @@ UPDATE holdfast.workflow w
        dead_letter  = CASE WHEN $3 & 64 <> 0 THEN $10 ELSE w.dead_letter END,
        definition   = CASE WHEN $3 & 128 <> 0 THEN $11 ELSE w.definition END,
        paused       = CASE WHEN $3 & 256 <> 0 THEN $12 ELSE w.paused END,
+       max_running  = coalesce(CASE WHEN $3 & 512 <> 0 THEN $13 ELSE nullif(w.max_running, 2147483647) END,
+                               CASE WHEN coalesce(CASE WHEN $3 & 1024 <> 0 THEN $14 ELSE w.rate_count END,
+                                                  CASE WHEN $3 & 2048 <> 0 THEN $17 ELSE w.key_max_running END,
+                                                  CASE WHEN $3 & 4096 <> 0 THEN $18 ELSE w.key_rate_count END) IS NOT NULL
+                                    THEN 2147483647 END),
+       rate_count = CASE WHEN $3 & 1024 <> 0 THEN $14 ELSE w.rate_count END,
+       rate_interval = CASE WHEN $3 & 1024 <> 0 THEN $15 ELSE w.rate_interval END,
+       rate_burst = CASE WHEN $3 & 1024 <> 0 THEN $16 ELSE w.rate_burst END,
+       key_max_running = CASE WHEN $3 & 2048 <> 0 THEN $17 ELSE w.key_max_running END,
+       key_rate_count = CASE WHEN $3 & 4096 <> 0 THEN $18 ELSE w.key_rate_count END,
+       key_rate_interval = CASE WHEN $3 & 4096 <> 0 THEN $19 ELSE w.key_rate_interval END,
+       key_rate_burst = CASE WHEN $3 & 4096 <> 0 THEN $20 ELSE w.key_rate_burst END,
        updated_at   = holdfast.now()
  WHERE w.tenant_id = $1 AND w.name = $2
 RETURNING w.lane;
@@ -35,18 +48,24 @@ RETURNING w.lane;
 -- takes: one (tenant int, name text, prefix text, prefix_end text)
 -- gives: (name text, paused bool, max_attempts int, retry_base bigint, retry_cap bigint, lease bigint, timeout bigint,
 --   retention bigint, dead_letter text, definition text, created_at bigint, updated_at bigint, due bigint,
---   delayed bigint, leased bigint, failed bigint)
+--   delayed bigint, leased bigint, failed bigint, max_running int, rate_count int, rate_interval bigint, rate_burst int,
+--   key_max_running int, key_rate_count int, key_rate_interval bigint, key_rate_burst int)
 SELECT w.name, w.paused, w.max_attempts, w.retry_base, w.retry_cap, w.lease, w.timeout,
        w.retention, w.dead_letter, w.definition, w.created_at, w.updated_at,
        d.due, d.delayed, d.leased,
-       (SELECT count(*) FROM holdfast.run r WHERE r.workflow_id = w.id AND r.status = 5 AND r.deleted_at IS NULL)
+       (SELECT count(*) FROM holdfast.run r WHERE r.workflow_id = w.id AND r.status = 5 AND r.deleted_at IS NULL),
+       nullif(w.max_running, 2147483647),
+       w.rate_count, w.rate_interval, w.rate_burst, w.key_max_running, w.key_rate_count, w.key_rate_interval, w.key_rate_burst
   FROM holdfast.workflow w
  CROSS JOIN LATERAL (
     SELECT count(*) FILTER (WHERE r.status IN (0, 2) AND r.run_at <= holdfast.now()) AS due,
            count(*) FILTER (WHERE r.status IN (0, 2) AND r.run_at > holdfast.now()) AS delayed,
            count(*) FILTER (WHERE r.status = 1) AS leased
-      FROM holdfast.run r
-     WHERE r.lane = w.lane AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL) d
+      FROM holdfast.lane l
+     CROSS JOIN LATERAL (
+        SELECT c.status, c.run_at FROM holdfast.run c
+         WHERE c.lane = l.id AND c.status <= 3 AND c.deleted_at IS NULL AND c.run_at IS NOT NULL OFFSET 0) r
+     WHERE l.workflow_id = w.id) d
  WHERE w.tenant_id = $1 AND ($2::text IS NULL OR w.name = $2)
    AND ($3::text IS NULL OR (w.name >= $3 AND w.name < $4))
  ORDER BY w.name LIMIT 10000;
@@ -55,9 +74,47 @@ SELECT w.name, w.paused, w.max_attempts, w.retry_base, w.retry_cap, w.lease, w.t
 -- Lanes of the workflows whose name begins with a prefix (or is it), for one tenant, or all that are not disabled
 -- (tenant 0). Served by the unique index on workflow. Serves: a worker learning what it may claim.
 -- takes: rows (tenant int, low text, high text)
--- gives: (lane int, workflow text, tenant_id int, lease bigint)
-SELECT l.id, w.name, w.tenant_id, w.lease
+-- gives: (lane int, workflow text, tenant_id int, lease bigint, workflow_id int, weight int, limited bool)
+SELECT l.id, w.name, w.tenant_id, w.lease, w.id, l.weight, w.max_running IS NOT NULL
   FROM unnest($1::int[], $2::text[], $3::text[]) AS p(tenant, low, high)
   JOIN holdfast.tenant t ON (p.tenant = 0 OR t.id = p.tenant) AND NOT t.disabled
   JOIN holdfast.workflow w ON w.tenant_id = t.id AND w.name >= p.low AND w.name < p.high
   JOIN holdfast.lane l ON l.workflow_id = w.id;
+
+-- name: new_lanes
+-- Lanes that were made since, of any workflow: ids rise. Served by the primary key of lane. Serves: a worker learning of
+-- new flow keys.
+-- takes: one (after int)
+-- gives: (lane int, workflow text, tenant_id int, lease bigint, workflow_id int, weight int, limited bool)
+SELECT l.id, w.name, w.tenant_id, w.lease, w.id, l.weight, w.max_running IS NOT NULL
+  FROM holdfast.lane l
+  JOIN holdfast.workflow w ON w.id = l.workflow_id
+  JOIN holdfast.tenant t ON t.id = l.tenant_id AND NOT t.disabled
+ WHERE l.id > $1;
+
+-- name: occupy_slots
+-- Runs that are held already count when their workflow gets its first limit. Served by run_claim. Serves: workflow set.
+-- takes: one (tenant int, name text)
+-- gives: nothing
+WITH held AS MATERIALIZED (
+    SELECT r.ctid
+      FROM holdfast.workflow w
+      JOIN holdfast.lane l ON l.workflow_id = w.id
+     CROSS JOIN LATERAL (
+        SELECT c.ctid FROM holdfast.run c
+         WHERE c.lane = l.id AND c.status <= 3 AND c.deleted_at IS NULL AND c.run_at IS NOT NULL
+           AND c.status = 1 AND c.slot IS NULL
+           FOR NO KEY UPDATE) r
+     WHERE w.tenant_id = $1 AND w.name = $2 AND w.max_running IS NOT NULL
+)
+UPDATE holdfast.run r SET slot = r.workflow_id FROM held h WHERE r.ctid = h.ctid;
+
+-- name: set_weight
+-- The share of a flow key, which is made if nothing had it yet. Serves: workflow set.
+-- takes: one (tenant int, name text, flow_key text, weight int)
+-- gives: (lane int)
+INSERT INTO holdfast.lane AS l (id, tenant_id, workflow_id, flow_key, weight)
+SELECT nextval('holdfast.lane_id'), w.tenant_id, w.id, $3, $4 FROM holdfast.workflow w
+ WHERE w.tenant_id = $1 AND w.name = $2
+ON CONFLICT (workflow_id, coalesce(flow_key, '')) DO UPDATE SET weight = EXCLUDED.weight
+RETURNING l.id;

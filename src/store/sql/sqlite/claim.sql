@@ -1,6 +1,7 @@
 -- name: claim_runs
--- Leases due runs to a worker, most urgent first: heads is a JSON array of [lane, priority, floor], in the order in
--- which they are looked at; floor is a run_at below which nothing is left. Runs whose lease expired are taken only up
+-- Leases due runs to a worker, most urgent first: heads is a JSON array of [lane, priority, floor, share], in the
+-- order in which they are looked at; floor is a run_at below which nothing is left, share the most to take of it.
+-- Workflows with limits are left to claim_limited. Runs whose lease expired are taken only up
 -- to an attempt. The attempt is counted here and the journal says started. Paused workflows and disabled tenants are
 -- passed over. Served by run_claim. Serves: workers.
 -- takes: one (heads text, most int, worker text, lease bigint, suspect_attempts int)
@@ -23,7 +24,7 @@ UPDATE run
     SELECT c.rowid
       FROM json_each(?1) h
      CROSS JOIN lane l ON l.id = h.value ->> 0
-     CROSS JOIN workflow w ON w.id = l.workflow_id AND NOT w.paused
+     CROSS JOIN workflow w ON w.id = l.workflow_id AND NOT w.paused AND w.max_running IS NULL
      CROSS JOIN tenant n ON n.id = l.tenant_id AND NOT n.disabled
      CROSS JOIN run c INDEXED BY run_claim
         ON c.lane = l.id AND c.priority = h.value ->> 1 AND c.run_at >= h.value ->> 2 AND c.run_at <= holdfast_now()
@@ -40,6 +41,166 @@ RETURNING id, tenant_id, (SELECT n.name FROM tenant n WHERE n.id = tenant_id),
           (SELECT w.retry_base FROM workflow w WHERE w.id = workflow_id),
           (SELECT w.retry_cap FROM workflow w WHERE w.id = workflow_id),
           (SELECT w.dead_letter FROM workflow w WHERE w.id = workflow_id), updated_at;
+
+-- name: claim_limited
+-- As claim_runs, for one head of a workflow with limits: takes no more than there are free slots and starts left, of
+-- the workflow and of the flow key; charge_starts then pays for the starts. A run whose lease expired keeps its slot:
+-- taking it over needs a start only. One that was deleted counts until its lease ends. Of the free slots a worker takes half, or as many as it has idle hands (hands).
+-- Served by run_claim and run_slot. Serves: workers.
+-- takes: one (heads text, most int, worker text, lease bigint, suspect_attempts int, hands int)
+-- gives: (id uuid, tenant_id int, tenant text, workflow text, lane int, key text, priority int, attempt int,
+--   max_attempts int, version bigint, revision bigint, event_seq bigint, run_at bigint, due_at bigint, claimed_from
+--   int, has_mail bool, has_steps bool, watched int, input text, state text, error text, error_code text, last_error
+--   text, current_step text, waiting_kind text, waiting_token text, waiting_until bigint, wait_count int, last_worker
+--   text, subject text, reference text, tags text, partition text, trace text, actor text, parent uuid, root uuid,
+--   timeout_at bigint, created_at bigint, started_at bigint, lease bigint, retry_base bigint, retry_cap bigint,
+--   dead_letter text, now bigint)
+UPDATE run
+   SET status = 1, claimed_from = status, due_at = run_at, version = version + 1, attempt = attempt + 1,
+       event_seq = event_seq + 1, leased_by = ?3, slot = workflow_id, started_at = coalesce(started_at, holdfast_now()),
+       updated_at = holdfast_now(),
+       run_at = CASE WHEN timeout_at > holdfast_now()
+                     THEN min(holdfast_now() + coalesce(?4, (SELECT w.lease FROM workflow w WHERE w.id = workflow_id)),
+                              timeout_at)
+                     ELSE holdfast_now() + coalesce(?4, (SELECT w.lease FROM workflow w WHERE w.id = workflow_id)) END
+ WHERE rowid IN (
+    WITH head AS MATERIALIZED (
+        SELECT l.id AS lane, l.workflow_id, ?1 ->> 0 ->> 1 AS priority, ?1 ->> 0 ->> 2 AS floor,
+               min(?2, coalesce(?1 ->> 0 ->> 3, ?2)) AS share, w.max_running, w.key_max_running,
+               (w.rate_interval + w.rate_count - 1) / w.rate_count AS step, w.rate_burst, w.rate_next,
+               (w.key_rate_interval + w.key_rate_count - 1) / w.key_rate_count AS key_step, w.key_rate_burst,
+               l.rate_next AS key_rate_next
+          FROM lane l
+          JOIN workflow w ON w.id = l.workflow_id AND NOT w.paused
+          JOIN tenant n ON n.id = w.tenant_id AND NOT n.disabled
+         WHERE l.id = ?1 ->> 0 ->> 0
+    ), paid AS MATERIALIZED (
+        SELECT h.*, CASE WHEN h.rate_next > holdfast_now() + h.step * h.rate_burst + 1000000 THEN holdfast_now()
+                         ELSE min(max(coalesce(h.rate_next, 0), holdfast_now()),
+                                  holdfast_now() + h.step * h.rate_burst) END AS paid,
+               CASE WHEN h.key_rate_next > holdfast_now() + h.key_step * h.key_rate_burst + 1000000 THEN holdfast_now()
+                    ELSE min(max(coalesce(h.key_rate_next, 0), holdfast_now()),
+                             holdfast_now() + h.key_step * h.key_rate_burst) END AS key_paid
+          FROM head h
+    ), free AS MATERIALIZED (
+        SELECT h.lane, h.workflow_id, h.priority, h.floor,
+               CASE WHEN h.max_running < 2147483647 THEN max(h.max_running - (
+                    SELECT count(*) FROM run r INDEXED BY run_slot
+                     WHERE r.slot = h.workflow_id AND r.status = 1
+                   AND (r.deleted_at IS NULL OR r.run_at > holdfast_now())), 0) END AS slots,
+               CASE WHEN h.key_max_running IS NOT NULL THEN max(h.key_max_running - (
+                    SELECT count(*) FROM run r INDEXED BY run_slot
+                     WHERE r.slot = h.workflow_id AND r.lane = h.lane AND r.status = 1
+                   AND (r.deleted_at IS NULL OR r.run_at > holdfast_now())), 0)
+                    END AS key_slots,
+               min(h.share, coalesce((holdfast_now() + h.step * h.rate_burst - h.paid) / h.step, ?2),
+                   coalesce((holdfast_now() + h.key_step * h.key_rate_burst - h.key_paid) / h.key_step, ?2)) AS starts
+          FROM paid h
+    ), most AS MATERIALIZED (
+        SELECT f.lane, f.workflow_id, f.priority, f.floor, f.starts,
+               min(f.starts, coalesce(min(f.slots, max(?6, (f.slots + 1) / 2)), ?2),
+                   coalesce(min(f.key_slots, max(?6, (f.key_slots + 1) / 2)), ?2)) AS fresh
+          FROM free f
+    )
+    SELECT o.id FROM (
+        SELECT c.rowid AS id
+          FROM most m
+         CROSS JOIN run c INDEXED BY run_slot
+            ON c.slot = m.workflow_id AND c.lane = m.lane AND c.run_at <= holdfast_now()
+           AND c.status = 1 AND c.deleted_at IS NULL AND c.priority = m.priority AND c.attempt <= ?5
+         LIMIT coalesce((SELECT m.starts FROM most m), 0)) o
+     UNION ALL
+    SELECT n.id FROM (
+        SELECT c.rowid AS id
+          FROM most m
+         CROSS JOIN run c INDEXED BY run_claim
+            ON c.lane = m.lane AND c.priority = m.priority AND c.run_at >= m.floor AND c.run_at <= holdfast_now()
+           AND c.status <= 3 AND c.deleted_at IS NULL AND c.run_at IS NOT NULL
+           AND (c.status <> 1 OR (c.slot IS NULL AND c.attempt <= ?5))
+         LIMIT coalesce((SELECT m.fresh FROM most m), 0)) n
+     LIMIT coalesce((SELECT m.starts FROM most m), 0))
+RETURNING id, tenant_id, (SELECT n.name FROM tenant n WHERE n.id = tenant_id),
+          (SELECT w.name FROM workflow w WHERE w.id = workflow_id), lane, key, priority, attempt,
+          coalesce(max_attempts, (SELECT w.max_attempts FROM workflow w WHERE w.id = workflow_id)), version, revision,
+          event_seq, run_at, due_at, claimed_from, has_mail, has_steps, watched, input, state, error, error_code,
+          last_error, current_step, waiting_kind, waiting_token, waiting_until, wait_count, last_worker, subject,
+          reference, tags, partition, trace, actor, parent, root, timeout_at, created_at, started_at,
+          coalesce(?4, (SELECT w.lease FROM workflow w WHERE w.id = workflow_id)),
+          (SELECT w.retry_base FROM workflow w WHERE w.id = workflow_id),
+          (SELECT w.retry_cap FROM workflow w WHERE w.id = workflow_id),
+          (SELECT w.dead_letter FROM workflow w WHERE w.id = workflow_id), updated_at;
+
+-- name: charge_starts
+-- Pays for starts of a lane, by its workflow's rate and by the rate of its key. Serves: workers, after claim_limited.
+-- only: sqlite
+-- takes: rows (lane int, starts int)
+-- gives: nothing
+UPDATE workflow
+   SET rate_next = (
+       SELECT CASE WHEN workflow.rate_next > holdfast_now() + s.step * workflow.rate_burst + 1000000 THEN holdfast_now()
+                   ELSE min(max(coalesce(workflow.rate_next, 0), holdfast_now()),
+                            holdfast_now() + s.step * workflow.rate_burst) END + s.step * ?2
+         FROM (SELECT (workflow.rate_interval + workflow.rate_count - 1) / workflow.rate_count AS step) s)
+ WHERE id = (SELECT l.workflow_id FROM lane l WHERE l.id = ?1) AND rate_count IS NOT NULL;
+UPDATE lane
+   SET rate_next = (
+       SELECT CASE WHEN lane.rate_next > holdfast_now() + s.step * s.burst + 1000000 THEN holdfast_now()
+                   ELSE min(max(coalesce(lane.rate_next, 0), holdfast_now()), holdfast_now() + s.step * s.burst) END
+              + s.step * ?2
+         FROM (SELECT (w.key_rate_interval + w.key_rate_count - 1) / w.key_rate_count AS step, w.key_rate_burst AS burst
+                 FROM workflow w WHERE w.id = lane.workflow_id) s)
+ WHERE id = ?1 AND EXISTS (SELECT 1 FROM workflow w WHERE w.id = lane.workflow_id AND w.key_rate_count IS NOT NULL);
+
+-- name: flow_state
+-- What keeps the lanes of a claim from giving more: free slots, the end of the first lease that holds one where there
+-- is none, and when the next start is allowed. Run in the claim's transaction, after it. Served by run_slot. Serves:
+-- workers, for how long to sleep.
+-- takes: one (heads text)
+-- gives: (lane int, slots int, lease_end bigint, start_at bigint, free int, now bigint)
+WITH lanes AS MATERIALIZED (
+    SELECT DISTINCT l.id, l.workflow_id, l.rate_next
+      FROM json_each(?1) h
+     CROSS JOIN lane l ON l.id = h.value ->> 0
+), flow AS MATERIALIZED (
+    SELECT w.id, w.key_max_running, (w.key_rate_interval + w.key_rate_count - 1) / w.key_rate_count AS key_step,
+           w.key_rate_burst,
+           CASE WHEN w.max_running < 2147483647 THEN w.max_running - (
+                SELECT count(*) FROM run r INDEXED BY run_slot
+                 WHERE r.slot = w.id AND r.status = 1
+                   AND (r.deleted_at IS NULL OR r.run_at > holdfast_now())) ELSE 2147483647 END AS slots,
+           CASE WHEN w.max_running < 2147483647 THEN (
+                SELECT min(r.run_at) FROM run r INDEXED BY run_slot
+                 WHERE r.slot = w.id AND r.status = 1
+                   AND (r.deleted_at IS NULL OR r.run_at > holdfast_now())) END AS lease_end,
+           w.rate_burst, (w.rate_interval + w.rate_count - 1) / w.rate_count AS step,
+           CASE WHEN w.rate_next > holdfast_now()
+                     + (w.rate_interval + w.rate_count - 1) / w.rate_count * w.rate_burst + 1000000 THEN holdfast_now()
+                ELSE min(max(coalesce(w.rate_next, 0), holdfast_now()), holdfast_now()
+                         + (w.rate_interval + w.rate_count - 1) / w.rate_count * w.rate_burst) END AS paid
+      FROM (SELECT DISTINCT k.workflow_id FROM lanes k) d
+     CROSS JOIN workflow w ON w.id = d.workflow_id
+), keyed AS MATERIALIZED (
+    SELECT l.id, f.slots, f.lease_end, coalesce(f.paid - f.step * (f.rate_burst - 1), 0) AS start_at,
+           coalesce((holdfast_now() + f.step * f.rate_burst - f.paid) / f.step, 2147483647) AS starts, f.key_max_running,
+           CASE WHEN f.key_max_running IS NOT NULL THEN (
+                SELECT count(*) FROM run r INDEXED BY run_slot
+                 WHERE r.slot = f.id AND r.lane = l.id AND r.status = 1
+                   AND (r.deleted_at IS NULL OR r.run_at > holdfast_now())) END AS running,
+           CASE WHEN f.key_max_running IS NOT NULL THEN (
+                SELECT min(r.run_at) FROM run r INDEXED BY run_slot
+                 WHERE r.slot = f.id AND r.lane = l.id AND r.status = 1
+                   AND (r.deleted_at IS NULL OR r.run_at > holdfast_now())) END AS key_lease_end,
+           coalesce(CASE WHEN l.rate_next > holdfast_now() + f.key_step * f.key_rate_burst + 1000000 THEN holdfast_now()
+                         ELSE min(max(coalesce(l.rate_next, 0), holdfast_now()),
+                                  holdfast_now() + f.key_step * f.key_rate_burst) END
+                    - f.key_step * (f.key_rate_burst - 1), 0) AS key_start_at
+      FROM lanes l
+     CROSS JOIN flow f ON f.id = l.workflow_id
+)
+SELECT k.id, min(k.slots, coalesce(k.key_max_running - k.running, 2147483647)),
+       CASE WHEN k.slots <= 0 THEN k.lease_end ELSE k.key_lease_end END, max(k.start_at, k.key_start_at),
+       min(max(k.slots, 0), k.starts), holdfast_now()
+  FROM keyed k;
 
 -- name: journal_claims
 -- The journal's line for claims, where the claim itself cannot write it. Serves: workers, after claim_runs.

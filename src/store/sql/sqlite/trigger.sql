@@ -7,8 +7,8 @@
 -- takes: rows (tenant int, id uuid, workflow text, key text, status int, priority int, run_at bigint, delay bigint,
 --   timeout_at bigint, timeout bigint, max_attempts int, input text, state text, subject text, reference text,
 --   tags text, partition text, trace text, actor text, parent uuid, root uuid, waiting_kind text, waiting_token text,
---   waiting_until bigint, wait_count int, has_mail bool, events int, no_wake bool, always bool,
---   wake_on_failure bool)
+--   waiting_until bigint, wait_count int, has_mail bool, events int, no_wake bool, always bool, wake_on_failure bool,
+--   flow_key text)
 -- gives: (id uuid, lane int, run_at bigint, now bigint)
 INSERT OR IGNORE INTO run (tenant_id, id, workflow_id, lane, key, status, priority, run_at, timeout_at,
     max_attempts, input, state, subject, reference, tags, partition, trace, actor, parent, root, waiting_kind,
@@ -16,7 +16,9 @@ INSERT OR IGNORE INTO run (tenant_id, id, workflow_id, lane, key, status, priori
     wake_on_failure)
 VALUES (?1, ?2, (SELECT w.id FROM workflow w WHERE w.tenant_id = ?1 AND w.name = ?3
                      AND (?29 OR NOT EXISTS (SELECT 1 FROM tenant t WHERE t.id = ?1 AND t.disabled))),
-    (SELECT w.lane FROM workflow w WHERE w.tenant_id = ?1 AND w.name = ?3), ?4, ?5, ?6,
+    CASE WHEN ?31 IS NULL THEN (SELECT w.lane FROM workflow w WHERE w.tenant_id = ?1 AND w.name = ?3)
+         ELSE (SELECT l.id FROM workflow w JOIN lane l ON l.workflow_id = w.id AND coalesce(l.flow_key, '') = ?31
+                WHERE w.tenant_id = ?1 AND w.name = ?3) END, ?4, ?5, ?6,
     nullif(min(
         CASE WHEN ?28 THEN coalesce(?7, 9223372036854775807) ELSE coalesce(?7, holdfast_now() + ?8) END,
         coalesce(?9, holdfast_now() + ?10, holdfast_now() + (
@@ -29,6 +31,17 @@ VALUES (?1, ?2, (SELECT w.id FROM workflow w WHERE w.tenant_id = ?1 AND w.name =
 INSERT OR IGNORE INTO event (run_id, seq, version, tenant_id, at, kind, name, actor)
 VALUES (CASE WHEN changes() = 1 THEN ?2 END, 1, 1, ?1, holdfast_now(), 0, 'created', ?19);
 SELECT id, lane, run_at, created_at FROM run WHERE changes() = 1 AND tenant_id = ?1 AND id = ?2;
+
+-- name: ensure_lanes
+-- The lanes of flow keys that new runs need, made where they are missing. Served by lane_key. Serves: trigger with a
+-- flow key, before insert_runs.
+-- takes: rows (tenant int, workflow text, flow_key text)
+-- gives: nothing
+INSERT INTO lane (id, tenant_id, workflow_id, flow_key, created_at)
+SELECT (SELECT max(k.id) FROM lane k) + 1, ?1, w.id, ?3, holdfast_now()
+  FROM workflow w
+ WHERE w.tenant_id = ?1 AND w.name = ?2
+   AND NOT EXISTS (SELECT 1 FROM lane l WHERE l.workflow_id = w.id AND coalesce(l.flow_key, '') = ?3);
 
 -- name: insert_tags
 -- The tags of new runs, for the filter. Those whose run was refused are left out. Serves: trigger.

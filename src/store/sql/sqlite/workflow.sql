@@ -12,9 +12,10 @@ SELECT w.lane, w.tenant_id, w.id, holdfast_now() FROM workflow w
 RETURNING id;
 
 -- name: set_workflow
--- Sets the fields named by the bits of mask (HF_SET_*). Serves: workflow create and set.
+-- Sets the fields named by the bits of mask (HF_SET_*). A workflow with any limit has max_running. Serves: workflow create and set.
 -- takes: one (tenant int, name text, mask int, max_attempts int, retry_base bigint, retry_cap bigint, lease bigint,
---   timeout bigint, retention bigint, dead_letter text, definition text, paused bool)
+--   timeout bigint, retention bigint, dead_letter text, definition text, paused bool, max_running int, rate_count int, rate_interval bigint,
+--   rate_burst int, key_max_running int, key_rate_count int, key_rate_interval bigint, key_rate_burst int)
 -- gives: (lane int)
 UPDATE workflow
    SET max_attempts = CASE WHEN ?3 & 1 THEN ?4 ELSE max_attempts END,
@@ -26,6 +27,18 @@ UPDATE workflow
        dead_letter  = CASE WHEN ?3 & 64 THEN ?10 ELSE dead_letter END,
        definition   = CASE WHEN ?3 & 128 THEN ?11 ELSE definition END,
        paused       = CASE WHEN ?3 & 256 THEN ?12 ELSE paused END,
+       max_running  = coalesce(CASE WHEN ?3 & 512 THEN ?13 ELSE nullif(max_running, 2147483647) END,
+                               CASE WHEN coalesce(CASE WHEN ?3 & 1024 THEN ?14 ELSE rate_count END,
+                                                  CASE WHEN ?3 & 2048 THEN ?17 ELSE key_max_running END,
+                                                  CASE WHEN ?3 & 4096 THEN ?18 ELSE key_rate_count END) IS NOT NULL
+                                    THEN 2147483647 END),
+       rate_count = CASE WHEN ?3 & 1024 THEN ?14 ELSE rate_count END,
+       rate_interval = CASE WHEN ?3 & 1024 THEN ?15 ELSE rate_interval END,
+       rate_burst = CASE WHEN ?3 & 1024 THEN ?16 ELSE rate_burst END,
+       key_max_running = CASE WHEN ?3 & 2048 THEN ?17 ELSE key_max_running END,
+       key_rate_count = CASE WHEN ?3 & 4096 THEN ?18 ELSE key_rate_count END,
+       key_rate_interval = CASE WHEN ?3 & 4096 THEN ?19 ELSE key_rate_interval END,
+       key_rate_burst = CASE WHEN ?3 & 4096 THEN ?20 ELSE key_rate_burst END,
        updated_at   = holdfast_now()
  WHERE tenant_id = ?1 AND name = ?2
 RETURNING lane;
@@ -35,16 +48,19 @@ RETURNING lane;
 -- takes: one (tenant int, name text, prefix text, prefix_end text)
 -- gives: (name text, paused bool, max_attempts int, retry_base bigint, retry_cap bigint, lease bigint, timeout bigint,
 --   retention bigint, dead_letter text, definition text, created_at bigint, updated_at bigint, due bigint,
---   delayed bigint, leased bigint, failed bigint)
+--   delayed bigint, leased bigint, failed bigint, max_running int, rate_count int, rate_interval bigint, rate_burst int,
+--   key_max_running int, key_rate_count int, key_rate_interval bigint, key_rate_burst int)
 SELECT w.name, w.paused, w.max_attempts, w.retry_base, w.retry_cap, w.lease, w.timeout,
        w.retention, w.dead_letter, w.definition, w.created_at, w.updated_at,
-       (SELECT count(*) FROM run r WHERE r.lane = w.lane AND r.status <= 3 AND r.deleted_at IS NULL
+       (SELECT count(*) FROM lane l CROSS JOIN run r ON r.lane = l.id WHERE l.workflow_id = w.id AND r.status <= 3 AND r.deleted_at IS NULL
            AND r.run_at IS NOT NULL AND r.status IN (0, 2) AND r.run_at <= holdfast_now()),
-       (SELECT count(*) FROM run r WHERE r.lane = w.lane AND r.status <= 3 AND r.deleted_at IS NULL
+       (SELECT count(*) FROM lane l CROSS JOIN run r ON r.lane = l.id WHERE l.workflow_id = w.id AND r.status <= 3 AND r.deleted_at IS NULL
            AND r.run_at IS NOT NULL AND r.status IN (0, 2) AND r.run_at > holdfast_now()),
-       (SELECT count(*) FROM run r WHERE r.lane = w.lane AND r.status <= 3 AND r.deleted_at IS NULL
+       (SELECT count(*) FROM lane l CROSS JOIN run r ON r.lane = l.id WHERE l.workflow_id = w.id AND r.status <= 3 AND r.deleted_at IS NULL
            AND r.run_at IS NOT NULL AND r.status = 1),
-       (SELECT count(*) FROM run r WHERE r.workflow_id = w.id AND r.status = 5 AND r.deleted_at IS NULL)
+       (SELECT count(*) FROM run r WHERE r.workflow_id = w.id AND r.status = 5 AND r.deleted_at IS NULL),
+       nullif(w.max_running, 2147483647),
+       w.rate_count, w.rate_interval, w.rate_burst, w.key_max_running, w.key_rate_count, w.key_rate_interval, w.key_rate_burst
   FROM workflow w
  WHERE w.tenant_id = ?1 AND (?2 IS NULL OR w.name = ?2)
    AND (?3 IS NULL OR (w.name >= ?3 AND w.name < ?4))
@@ -54,9 +70,42 @@ SELECT w.name, w.paused, w.max_attempts, w.retry_base, w.retry_cap, w.lease, w.t
 -- Lanes of the workflows whose name begins with a prefix (or is it), for one tenant, or all that are not disabled
 -- (tenant 0). Served by the unique index on workflow. Serves: a worker learning what it may claim.
 -- takes: rows (tenant int, low text, high text)
--- gives: (lane int, workflow text, tenant_id int, lease bigint)
-SELECT l.id, w.name, w.tenant_id, w.lease
+-- gives: (lane int, workflow text, tenant_id int, lease bigint, workflow_id int, weight int, limited bool)
+SELECT l.id, w.name, w.tenant_id, w.lease, w.id, l.weight, w.max_running IS NOT NULL
   FROM tenant t
   JOIN workflow w ON w.tenant_id = t.id AND w.name >= ?2 AND w.name < ?3
   JOIN lane l ON l.workflow_id = w.id
  WHERE (?1 = 0 OR t.id = ?1) AND NOT t.disabled;
+
+-- name: new_lanes
+-- Lanes that were made since, of any workflow: ids rise. Served by the primary key of lane. Serves: a worker learning of
+-- new flow keys.
+-- takes: one (after int)
+-- gives: (lane int, workflow text, tenant_id int, lease bigint, workflow_id int, weight int, limited bool)
+SELECT l.id, w.name, w.tenant_id, w.lease, w.id, l.weight, w.max_running IS NOT NULL
+  FROM lane l
+  JOIN workflow w ON w.id = l.workflow_id
+  JOIN tenant t ON t.id = l.tenant_id AND NOT t.disabled
+ WHERE l.id > ?1;
+
+-- name: occupy_slots
+-- Runs that are held already count when their workflow gets its first limit. Served by run_claim. Serves: workflow set.
+-- takes: one (tenant int, name text)
+-- gives: nothing
+UPDATE run SET slot = workflow_id
+ WHERE rowid IN (
+    SELECT r.rowid FROM workflow w
+     CROSS JOIN lane l ON l.workflow_id = w.id
+     CROSS JOIN run r INDEXED BY run_claim ON r.lane = l.id
+       AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL AND r.status = 1 AND r.slot IS NULL
+     WHERE w.tenant_id = ?1 AND w.name = ?2 AND w.max_running IS NOT NULL);
+
+-- name: set_weight
+-- The share of a flow key, which is made if nothing had it yet. Serves: workflow set.
+-- takes: one (tenant int, name text, flow_key text, weight int)
+-- gives: (lane int)
+INSERT INTO lane (id, tenant_id, workflow_id, flow_key, weight, created_at)
+SELECT (SELECT max(k.id) FROM lane k) + 1, w.tenant_id, w.id, ?3, ?4, holdfast_now() FROM workflow w
+ WHERE w.tenant_id = ?1 AND w.name = ?2
+ON CONFLICT (workflow_id, coalesce(flow_key, '')) DO UPDATE SET weight = excluded.weight
+RETURNING id;
