@@ -73,10 +73,11 @@ HF_PUBLIC void hf_claims_free(hf_claims *claims);
 
 typedef enum hf_turn {
     HF_TURN_SUCCEED,
-    HF_TURN_FAIL,     /* for good */
-    HF_TURN_RETRY,    /* back to pending after retry_delay */
-    HF_TURN_WAIT,     /* for a signal, a timer, children or a time */
-    HF_TURN_GIVE_BACK /* not begun: back to pending at once, the attempt does not count */
+    HF_TURN_FAIL,      /* for good */
+    HF_TURN_RETRY,     /* back to pending after retry_delay */
+    HF_TURN_WAIT,      /* for a signal, a timer, children or a time */
+    HF_TURN_GIVE_BACK, /* not begun: back to pending at once, the attempt does not count */
+    HF_TURN_GO_ON      /* still held: what it brings is written now, at the same version */
 } hf_turn;
 
 typedef struct hf_new_event {
@@ -129,6 +130,7 @@ typedef struct hf_transition {
     int64_t waiting_until; /* wake at this time at the latest; 0: no limit */
     int wait_children; /* wake when so many child ends are in the mailbox; 0: not waiting for children */
     bool wake_on_child_failure;
+    bool pause; /* wait: paused, until an operator resumes it or waiting_until has passed */
     int64_t seen_position; /* from hf_claimed */
     int64_t seen_at;
     const char *const *consumed; /* ids of mail that is done with */

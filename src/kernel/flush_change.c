@@ -153,8 +153,11 @@ static void resume(struct hf__batch *batch, struct hf__op *op, struct hf__row *r
     }
     bool waited = row->waiting_kind != NULL;
     move(batch, op, row, waited ? HF_WAITING : HF_PENDING);
-    row->run_at = waited ? hf__earlier(row->due_at, hf__row_wake_time(batch, row))
-                         : hf__earlier(row->due_at ? row->due_at : batch->now, row->timeout_at);
+    if (waited && strcmp(row->waiting_kind, "pause") == 0)
+        row->run_at = batch->now; /* its holder paused it: that is what it waited for */
+    else
+        row->run_at = waited ? hf__earlier(row->due_at, hf__row_wake_time(batch, row))
+                             : hf__earlier(row->due_at ? row->due_at : batch->now, row->timeout_at);
     row->paused_at = 0;
     hf__wake_lane(batch, row->lane, row->run_at);
 }

@@ -28,9 +28,39 @@ static const char *turn_event(hf_turn turn)
     return names[turn];
 }
 
+/* The step by which the journal knows a turn that went on; NULL: it has none, and is written again. */
+static const hf_new_event *step_of(const hf_transition *t)
+{
+    for (size_t i = 0; i < t->event_count; i++)
+        if (t->events[i].step)
+            return &t->events[i];
+    return NULL;
+}
+
+static void ask_gone_on(struct hf__batch *batch, const struct hf__op *op)
+{
+    const hf_transition *t = op->commit.transition;
+    const hf_new_event *step = step_of(t);
+    if (!step)
+        return;
+    struct hf__cell *c = hf__batch_add(batch, HF__STMT_FIND_COMMITTED);
+    c[0] = hf__number(op->tenant);
+    c[1] = hf__uuid(&t->run);
+    c[2] = hf__number(t->run_version);
+    c[3] = hf__text(hf__commit_actor(op));
+    c[4] = hf__text(step->name);
+    c[5] = hf__number(HF__STEP);
+    c[6] = hf__text(step->step);
+    c[7] = hf__null();
+}
+
 static void ask_committed(struct hf__batch *batch, const struct hf__op *op)
 {
     const hf_transition *t = op->commit.transition;
+    if (t->turn == HF_TURN_GO_ON) {
+        ask_gone_on(batch, op);
+        return;
+    }
     struct hf__cell *c = hf__batch_add(batch, HF__STMT_FIND_COMMITTED);
     c[0] = hf__number(op->tenant);
     c[1] = hf__uuid(&t->run);
@@ -163,6 +193,8 @@ static void release(struct hf__row *row)
 
 const char *hf__waiting_kind(const hf_transition *t)
 {
+    if (t->pause)
+        return "pause";
     if (t->wait_children > 0)
         return "children";
     return t->waiting_kind ? t->waiting_kind : "signal";
@@ -197,14 +229,14 @@ static void pending_row(struct hf__batch *batch, const hf_transition *t, struct 
     row->has_mail |= t->timer_count > 0;
 }
 
-/* A pause that was asked for while the run was held takes effect now. */
-static void pause_row(struct hf__batch *batch, struct hf__row *row)
+/* A pause that was asked for while the run was held, or that its holder wants, takes effect now. */
+static void pause_row(struct hf__batch *batch, const hf_transition *t, struct hf__row *row)
 {
     row->pause_requested = false;
     row->status = HF_PAUSED;
     row->paused_at = batch->now;
     row->due_at = row->run_at;
-    row->run_at = row->timeout_at;
+    row->run_at = t->pause ? hf__earlier(t->waiting_until, row->timeout_at) : row->timeout_at;
 }
 
 static void outcome(const hf_transition *t, struct hf__row *row)
@@ -217,7 +249,7 @@ static void outcome(const hf_transition *t, struct hf__row *row)
         row->mask |= HF__ROW_STEP;
         row->current_step = t->current_step;
     }
-    if (t->turn == HF_TURN_WAIT || t->turn == HF_TURN_GIVE_BACK)
+    if (t->turn == HF_TURN_WAIT || t->turn == HF_TURN_GIVE_BACK || t->turn == HF_TURN_GO_ON)
         return;
     row->mask |= HF__ROW_OUTCOME;
     row->result = t->turn == HF_TURN_SUCCEED ? t->result : NULL;
@@ -284,12 +316,21 @@ static void apply_turn(struct hf__batch *batch, struct hf__op *op, struct hf__ro
     hf__journal(batch, row, HF__LIFECYCLE, turn_event(t->turn), hf__commit_actor(op), NULL,
                 turn_data(batch, op, row));
     op->commit.seq = row->event_seq;
-    if (row->pause_requested && !hf_status_finished(row->status)) {
-        pause_row(batch, row);
+    if ((row->pause_requested || t->pause) && !hf_status_finished(row->status)) {
+        pause_row(batch, t, row);
         hf__journal(batch, row, HF__LIFECYCLE, "paused", hf__commit_actor(op), NULL, NULL);
     }
-    if (row->status == HF_PENDING || row->status == HF_WAITING)
+    if (row->status == HF_PENDING || row->status == HF_WAITING || t->pause)
         hf__wake_lane(batch, row->lane, row->run_at);
+}
+
+/* The holder keeps the run; nothing that others see of it moves. */
+static void go_on(struct hf__batch *batch, const hf_transition *t, struct hf__row *row)
+{
+    int64_t timer = 0;
+    outcome(t, row);
+    hf__transition_timers(batch, row->tenant, &row->id, t, &timer);
+    row->has_mail |= t->timer_count > 0;
 }
 
 static hf_status target(const hf_transition *t)
@@ -298,6 +339,7 @@ static hf_status target(const hf_transition *t)
     case HF_TURN_SUCCEED: return HF_SUCCEEDED;
     case HF_TURN_FAIL: return HF_FAILED;
     case HF_TURN_WAIT: return HF_WAITING;
+    case HF_TURN_GO_ON: return HF_LEASED;
     case HF_TURN_RETRY:
     case HF_TURN_GIVE_BACK: break;
     }
@@ -313,6 +355,10 @@ void hf__commit_decide(struct hf__batch *batch, struct hf__op *op)
         refuse(batch, op, row);
         return;
     }
+    if (t->turn == HF_TURN_GO_ON && op->resent && journal_has_it(batch, op)) {
+        hf__op_ok(op);
+        return;
+    }
     if (!hf__lifecycle_find(row->status, target(t))) {
         hf__op_end(op, HF_NOT_ALLOWED, "a %s run cannot become %s", hf_status_name(row->status),
                    hf_status_name(target(t)));
@@ -322,14 +368,18 @@ void hf__commit_decide(struct hf__batch *batch, struct hf__op *op)
         return;
     if (t->unleased && hf_id_is_zero(op->commit.mark))
         op->commit.mark = hf__batch_id(batch);
-    row->version++;
-    row->revision++;
+    bool moves = t->turn != HF_TURN_GO_ON;
+    row->version += moves;
+    row->revision += moves;
     row->dirty = true;
     hf__transition_events(batch, op, row);
     hf__transition_done_mail(batch, op, row);
     hf__transition_blame(batch, op, row);
     hf__insert_started(batch, op, row);
-    apply_turn(batch, op, row);
+    if (moves)
+        apply_turn(batch, op, row);
+    else
+        go_on(batch, t, row);
     hf__transition_outbox(batch, op->tenant, &row->id, row->event_seq, t);
     hf__transition_tasks(batch, op->tenant, &row->id, t);
     op->commit.written = true;

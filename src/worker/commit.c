@@ -3,6 +3,7 @@
 #include "worker/worker.h"
 
 #include "client/ids.h"
+#include "function/function.h"
 #include "util/error.h"
 
 /* worker->lock is held. */
@@ -31,6 +32,7 @@ void hf__turn_release(hf_ctx *turn)
     pthread_mutex_lock(&worker->lock);
     bool last = --turn->users == 0;
     if (last) {
+        hf__function_free(turn);
         let_go(worker, turn);
         arena = turn->arena; /* the turn itself may be gone once the lock is */
     }
@@ -47,6 +49,7 @@ static hf_status status_after(hf_turn turn)
     case HF_TURN_SUCCEED: return HF_SUCCEEDED;
     case HF_TURN_FAIL: return HF_FAILED;
     case HF_TURN_WAIT: return HF_WAITING;
+    case HF_TURN_GO_ON: return HF_LEASED;
     case HF_TURN_RETRY:
     case HF_TURN_GIVE_BACK: break;
     }

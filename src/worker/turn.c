@@ -3,6 +3,7 @@
 #include "worker/worker.h"
 
 #include "client/ids.h"
+#include "function/function.h"
 #include "kernel/retry.h"
 #include "util/buffer.h"
 #include "util/clock.h"
@@ -255,6 +256,7 @@ static int64_t play_handler(hf_ctx *turn, hf_handler handler, void *arg, struct 
     int64_t began = hf__monotonic_us();
     hf_code code = handler(turn, input ? input : "null", &err, arg);
     int64_t duration = hf__monotonic_us() - began;
+    code = hf__function_outcome(turn, code, &err);
     finish(turn, code, &err, duration, random);
     return duration;
 }

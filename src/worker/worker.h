@@ -110,9 +110,11 @@ struct hf_ctx {
     hf_transition transition;
     hf_trigger_spec start; /* of the dead-letter workflow */
     hf_id start_id;
-    const hf_id *start_ids; /* of transition.starts; NULL: start_id alone */
-    const hf_id *child_ids; /* of transition.children */
-    bool suspended;         /* the transition was written by whoever answered HF_SUSPENDED */
+    const hf_id *start_ids;                        /* of transition.starts; NULL: start_id alone */
+    const hf_id *child_ids;                        /* of transition.children */
+    void (*apply)(hf_ctx *ctx, struct hf__op *op); /* NULL: by the worker's engine */
+    struct hf__function *function; /* what it remembers; NULL: no durable call was made */
+    bool suspended;                /* the transition was written by whoever answered HF_SUSPENDED */
     char start_key[64];
     struct hf__op op;
     bool plain; /* what it brought was refused; sent again with the bare failure */

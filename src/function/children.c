@@ -1,0 +1,308 @@
+/* Children: runs started by a function, whose ends come back as mail.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "function/function.h"
+
+#include "client/ids.h"
+#include "util/buffer.h"
+#include "util/error.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Starting ---- */
+
+static void add_id(struct hf__buffer *text, hf_id id)
+{
+    char id_text[HF_ID_TEXT];
+    hf_id_format(id, id_text);
+    hf__buffer_add_text(text, text->length > 1 ? ",\"" : "\"");
+    hf__buffer_add_text(text, id_text);
+    hf__buffer_add_text(text, "\"");
+}
+
+/* "[\"id\",…]" */
+static char *write_ids(const hf_id *ids, size_t count)
+{
+    struct hf__buffer json = { 0 };
+    hf__buffer_add_text(&json, "[");
+    for (size_t i = 0; i < count; i++)
+        add_id(&json, ids[i]);
+    hf__buffer_add_text(&json, "]");
+    return hf__buffer_take(&json);
+}
+
+static hf_code read_ids(hf_ctx *ctx, const struct hf__entry *entry, hf_id *ids, size_t count)
+{
+    json_t *json = json_loads(entry->output ? entry->output : "", 0, NULL);
+    bool good = json_array_size(json) == count;
+    for (size_t i = 0; good && i < count; i++) {
+        const char *text = json_string_value(json_array_get(json, i));
+        good = text && hf_id_parse(text, &ids[i]);
+    }
+    size_t remembered = json_array_size(json);
+    json_decref(json);
+    if (good)
+        return HF_OK;
+    ctx->error_code = "history_mismatch";
+    return hf__function_end(ctx, HF_PERMANENT,
+                            "\"%s\" starts %zu children where %zu are remembered: the code or its "
+                            "input has changed under a running run",
+                            entry->name, count, remembered);
+}
+
+hf_code hf_children_start(hf_ctx *ctx, const char *name, const hf_trigger_spec *specs, size_t count,
+                          hf_id *ids)
+{
+    const char *full;
+    struct hf__entry *entry;
+    hf_code code = hf__function_call(ctx, "children", name, &full, &entry);
+    if (code != HF_OK)
+        return code;
+    if (entry)
+        return read_ids(ctx, entry, ids, count);
+    for (size_t i = 0; i < count; i++)
+        ids[i] = hf__new_id();
+    char *output = write_ids(ids, count);
+    if (!output)
+        return hf__function_end(ctx, HF_NOMEM, "%s", hf_code_meaning(HF_NOMEM));
+    hf_transition extra = { .children = specs, .child_count = count };
+    const struct hf__record record = {
+        .op = "children",
+        .name = full,
+        .status = HF__ENTRY_SUCCEEDED,
+        .output = output,
+    };
+    code = hf__function_record(ctx, &record, &extra, ids, NULL);
+    free(output);
+    return code;
+}
+
+hf_code hf_child_start(hf_ctx *ctx, const char *name, const hf_trigger_spec *spec, hf_id *id)
+{
+    return hf_children_start(ctx, name, spec, 1, id);
+}
+
+/* ---- Waiting ---- */
+
+static const char *const end_prefix = "child:";
+
+/* One wait for children, while it is looked at. */
+struct wait {
+    hf_ctx *ctx;
+    const hf_id *ids;
+    hf_child_end *ends;
+    size_t count;
+    size_t ended;
+    bool failed;            /* one of them failed or was cancelled */
+    const char **mail;      /* ids of their ends' mail */
+    size_t *places;         /* of the same, in the mailbox */
+    size_t others;          /* ends of other children that lie in the mailbox */
+    bool another_failed;    /* among those */
+    struct hf__idmap index; /* run -> end */
+};
+
+static const char *dump(hf_ctx *ctx, json_t *json)
+{
+    if (!json || json_is_null(json))
+        return NULL;
+    char *text = json_dumps(json, JSON_COMPACT | JSON_ENCODE_ANY);
+    const char *copy = text ? hf__arena_strdup(&ctx->arena, text) : NULL;
+    free(text);
+    return copy;
+}
+
+static bool went_wrong(hf_status status)
+{
+    return status == HF_FAILED || status == HF_CANCELLED;
+}
+
+/* {"status":…,"result":…,"error":…}, as in mail and in what is remembered. Numbers that no int64 holds come out as reals. */
+static void read_end(hf_ctx *ctx, json_t *json, hf_child_end *end)
+{
+    const char *status = json_string_value(json_object_get(json, "status"));
+    end->ended = status != NULL;
+    if (!status || !hf_status_parse(status, &end->status))
+        end->status = HF_FAILED;
+    end->result = dump(ctx, json_object_get(json, "result"));
+    end->error = dump(ctx, json_object_get(json, "error"));
+}
+
+static json_t *parse(const char *text)
+{
+    json_t *json = json_loads(text ? text : "null", JSON_DECODE_ANY, NULL);
+    return json ? json : json_loads(text, JSON_DECODE_ANY | JSON_DECODE_INT_AS_REAL, NULL);
+}
+
+static void read_mail(struct wait *wait, size_t place)
+{
+    const hf_mail *mail = &wait->ctx->claimed->mail[place];
+    hf_id run;
+    hf_child_end *end = NULL;
+    if (strncmp(mail->id, end_prefix, strlen(end_prefix)) == 0 &&
+        hf_id_parse(mail->id + strlen(end_prefix), &run))
+        end = hf__idmap_get(&wait->index, run);
+    json_t *json = parse(mail->payload);
+    if (end && !end->ended) {
+        read_end(wait->ctx, json, end);
+        end->ended = true;
+        wait->failed |= went_wrong(end->status);
+        wait->places[wait->ended] = place;
+        wait->mail[wait->ended++] = mail->id;
+    } else {
+        hf_child_end other = { 0 };
+        read_end(wait->ctx, json, &other);
+        wait->others++;
+        wait->another_failed |= went_wrong(other.status);
+    }
+    json_decref(json);
+}
+
+/* Looks into the mailbox; false: no memory. */
+static bool look(struct wait *wait)
+{
+    const hf_claimed *claimed = wait->ctx->claimed;
+    wait->mail = hf__arena_calloc(&wait->ctx->arena, wait->count + 1, sizeof *wait->mail);
+    wait->places = hf__arena_calloc(&wait->ctx->arena, wait->count + 1, sizeof *wait->places);
+    if (!wait->mail || !wait->places)
+        return false;
+    for (size_t i = 0; i < wait->count; i++)
+        if (!hf__idmap_put(&wait->index, wait->ids[i], &wait->ends[i]))
+            return false;
+    for (size_t i = 0; i < claimed->mail_count; i++)
+        if (!wait->ctx->function->taken[i] && strcmp(claimed->mail[i].type, "child") == 0)
+            read_mail(wait, i);
+    return true;
+}
+
+static bool satisfied(const struct wait *wait, hf_wait_for what)
+{
+    switch (what) {
+    case HF_WAIT_ANY: return wait->ended > 0 || wait->count == 0;
+    case HF_WAIT_ALL_OR_FAILURE:
+        if (wait->failed)
+            return true;
+        break;
+    case HF_WAIT_ALL: break;
+    }
+    return wait->ended == wait->count;
+}
+
+static void add_end(struct hf__buffer *json, const hf_child_end *end)
+{
+    hf__buffer_add_text(json, json->length > 1 ? "," : "");
+    if (!end->ended) {
+        hf__buffer_add_text(json, "null");
+        return;
+    }
+    hf__buffer_addf(json, "{\"status\":\"%s\"", hf_status_name(end->status));
+    if (end->result) {
+        hf__buffer_add_text(json, ",\"result\":");
+        hf__buffer_add_text(json, end->result);
+    }
+    if (end->error) {
+        hf__buffer_add_text(json, ",\"error\":");
+        hf__buffer_add_text(json, end->error);
+    }
+    hf__buffer_add_text(json, "}");
+}
+
+/* Remembers how they ended and takes their mail out. */
+static hf_code conclude(struct wait *wait, const char *full, const char *error)
+{
+    struct hf__buffer json = { 0 };
+    hf__buffer_add_text(&json, "[");
+    for (size_t i = 0; i < wait->count; i++)
+        add_end(&json, &wait->ends[i]);
+    hf__buffer_add_text(&json, "]");
+    if (json.failed)
+        return hf__function_end(wait->ctx, HF_NOMEM, "%s", hf_code_meaning(HF_NOMEM));
+    hf_transition extra = { .consumed = wait->mail, .consumed_count = wait->ended };
+    const struct hf__record record = {
+        .op = "children_wait",
+        .name = full,
+        .status = error ? HF__ENTRY_FAILED : HF__ENTRY_SUCCEEDED,
+        .error = error,
+        .output = json.data,
+    };
+    hf_code code = hf__function_record(wait->ctx, &record, &extra, NULL, NULL);
+    for (size_t i = 0; code == HF_OK && i < wait->ended; i++)
+        wait->ctx->function->taken[wait->places[i]] = true;
+    hf__buffer_free(&json);
+    return code == HF_OK && error ? HF_TIMEOUT : code;
+}
+
+/* Ends of other children count as mail, too: more than those must come. */
+static hf_code suspend(struct wait *wait, const struct hf__record *record, hf_wait_for what,
+                       int64_t until)
+{
+    size_t missing = what == HF_WAIT_ANY ? 1 : wait->count - wait->ended;
+    hf_transition transition = {
+        .waiting_kind = "children",
+        .waiting_until = until,
+        .wait_children = (int)(wait->others + wait->ended + missing),
+        .wake_on_child_failure = what == HF_WAIT_ALL_OR_FAILURE && !wait->another_failed,
+    };
+    return hf__function_suspend(wait->ctx, record, &transition);
+}
+
+static hf_code recall(struct wait *wait, const struct hf__entry *entry)
+{
+    json_t *json = parse(entry->output);
+    bool good = json_array_size(json) == wait->count;
+    for (size_t i = 0; good && i < wait->count; i++)
+        read_end(wait->ctx, json_array_get(json, i), &wait->ends[i]);
+    json_decref(json);
+    if (good)
+        return entry->status == HF__ENTRY_FAILED ? HF_TIMEOUT : HF_OK;
+    wait->ctx->error_code = "history_mismatch";
+    return hf__function_end(wait->ctx, HF_PERMANENT,
+                            "\"%s\" waits for %zu children where another number is remembered: the "
+                            "code or its input has changed under a running run",
+                            entry->name, wait->count);
+}
+
+static hf_code wait_or_go(struct wait *wait, const char *full, const struct hf__entry *entry,
+                          hf_wait_for what, int64_t timeout)
+{
+    int64_t now = hf__function_now(wait->ctx);
+    int64_t until = entry ? entry->until : timeout > 0 ? now + timeout : 0;
+    if (!look(wait))
+        return hf__function_end(wait->ctx, HF_NOMEM, "%s", hf_code_meaning(HF_NOMEM));
+    if (satisfied(wait, what))
+        return conclude(wait, full, NULL);
+    if (until && until <= now)
+        return conclude(wait, full, "not all children ended in time");
+    const struct hf__record record = {
+        .op = "children_wait",
+        .name = full,
+        .status = HF__ENTRY_WAITING,
+        .started = now,
+        .until = until,
+    };
+    return suspend(wait, entry ? NULL : &record, what, until);
+}
+
+hf_code hf_children_wait(hf_ctx *ctx, const char *name, const hf_id *ids, size_t count,
+                         hf_wait_for what, int64_t timeout, hf_child_end *ends)
+{
+    const char *full;
+    struct hf__entry *entry;
+    for (size_t i = 0; i < count; i++)
+        ends[i] = (hf_child_end){ .run = ids[i] };
+    hf_code code = hf__function_call(ctx, "children_wait", name, &full, &entry);
+    if (code != HF_OK)
+        return code;
+    struct wait wait = { .ctx = ctx, .ids = ids, .ends = ends, .count = count };
+    if (entry && entry->status != HF__ENTRY_WAITING)
+        return recall(&wait, entry);
+    hf__idmap_init(&wait.index);
+    code = wait_or_go(&wait, full, entry, what, timeout);
+    hf__idmap_free(&wait.index);
+    return code;
+}
+
+hf_code hf_child_wait(hf_ctx *ctx, const char *name, hf_id id, hf_child_end *end)
+{
+    return hf_children_wait(ctx, name, &id, 1, HF_WAIT_ALL, 0, end);
+}

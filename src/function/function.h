@@ -1,0 +1,94 @@
+/* The inside of durable functions: what a run remembers, and how a call is recorded or suspends the run.
+ *
+ * Each remembered call is an event of kind step: its name, a status (succeeded, failed, waiting) and data that begins with
+ * what kind of call it was and ends with its output:
+ *     {"op":"step","attempt":1,"started":…,"finished":…,"output":…}
+ * A call that had to wait has a line of status waiting first. Used by the hand that plays the turn.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef HF_FUNCTION_FUNCTION_H
+#define HF_FUNCTION_FUNCTION_H
+
+#include <holdfast/function.h>
+
+#include "util/buffer.h"
+#include "util/hash.h"
+#include "worker/worker.h"
+
+enum hf__entry_status { HF__ENTRY_WAITING, HF__ENTRY_SUCCEEDED, HF__ENTRY_FAILED };
+
+/* What is remembered of one call. */
+struct hf__entry {
+    const char *name;
+    const char *op;
+    enum hf__entry_status status;
+    const char *output; /* JSON as it was written */
+    const char *error;
+    int attempt;
+    int64_t until; /* store clock */
+};
+
+struct hf__function {
+    struct hf__entry **entries; /* in the order in which they were first recorded */
+    size_t count;
+    size_t capacity;
+    size_t next;          /* the entry that the next call must match */
+    struct hf__idmap all; /* by name */
+    struct hf__idmap uses;
+    bool *taken;  /* mail that calls of this turn have taken */
+    bool by_name; /* calls may come in any order */
+    hf_code over; /* HF_OK while calls may be made; then what all of them answer */
+    hf_error error;
+};
+
+/* Calls are matched by name alone, for programs that make several at once. Before the first call. */
+hf_code hf__function_by_name(hf_ctx *ctx);
+
+/* The function's memory, read from the run's steps at the first call; NULL: no memory or nothing goes any more, and *code
+ * tells. */
+struct hf__function *hf__function_of(hf_ctx *ctx, hf_code *code);
+/* Ends the function with an error that every later call answers. */
+hf_code hf__function_end(hf_ctx *ctx, hf_code code, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+/* After the handler: replaces what it returned by what really became of the function. */
+hf_code hf__function_outcome(hf_ctx *ctx, hf_code code, hf_error *err);
+void hf__function_free(hf_ctx *ctx);
+
+/* The remembered name of this use of `name` ("name", "name#2") in *full, and its entry in *entry (NULL: not called before).
+ * HF_OK, or the function is over. */
+hf_code hf__function_call(hf_ctx *ctx, const char *op, const char *name, const char **full,
+                          struct hf__entry **entry);
+/* The entry that comes next, if it is of this kind and name; it is not called by this. */
+struct hf__entry *hf__function_peek(hf_ctx *ctx, const char *op, const char *name, bool *at_end);
+
+struct hf__entry *hf__function_find(const struct hf__function *function, const char *full);
+/* False: no memory. */
+bool hf__function_append(struct hf__function *function, struct hf__entry *entry);
+
+/* The store's clock, as far as this side can know. */
+int64_t hf__function_now(const hf_ctx *ctx);
+
+/* What a call records. */
+struct hf__record {
+    const char *op;
+    const char *name; /* as remembered */
+    enum hf__entry_status status;
+    const char *output; /* JSON; NULL: none */
+    const char *error;
+    int attempt;
+    int64_t started; /* store clock; 0: not said */
+    int64_t until;
+};
+
+/* Remembers it, durably. `extra` (NULL: nothing) is a transition of which children, consumed mail and outbox entries are
+ * written with it. *entry may be NULL. */
+hf_code hf__function_record(hf_ctx *ctx, const struct hf__record *record, hf_transition *extra,
+                            const hf_id *child_ids, struct hf__entry **entry);
+/* Writes a transition that goes on, durably. */
+hf_code hf__function_go_on(hf_ctx *ctx, hf_transition *transition, const hf_id *child_ids);
+
+/* Waits as `wait` says (kind, until, children, pause); remembers it first if `record` is not NULL. Returns HF_SUSPENDED, or
+ * why not. */
+hf_code hf__function_suspend(hf_ctx *ctx, const struct hf__record *record,
+                             const hf_transition *wait);
+
+#endif

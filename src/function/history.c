@@ -1,0 +1,265 @@
+/* What a run remembers, and which of it a call meets.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "function/function.h"
+
+#include "util/alloc.h"
+#include "util/clock.h"
+#include "util/error.h"
+
+#include <jansson.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OUTPUT ",\"output\":"
+
+/* ---- The end ---- */
+
+hf_code hf__function_end(hf_ctx *ctx, hf_code code, const char *fmt, ...)
+{
+    struct hf__function *function = ctx->function;
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(function->error.message, sizeof function->error.message, fmt, args);
+    va_end(args);
+    function->error.code = function->over = code;
+    return code;
+}
+
+static hf_code mismatch(hf_ctx *ctx, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static hf_code mismatch(hf_ctx *ctx, const char *fmt, ...)
+{
+    char text[400];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    ctx->error_code = "history_mismatch";
+    return hf__function_end(ctx, HF_PERMANENT,
+                            "%s: the code has changed under a running run; use hf_version, or give "
+                            "the new code a new name",
+                            text);
+}
+
+static bool finished(const struct hf__function *function)
+{
+    return function->by_name || function->next == function->count;
+}
+
+hf_code hf__function_outcome(hf_ctx *ctx, hf_code code, hf_error *err)
+{
+    struct hf__function *function = ctx->function;
+    if (!function)
+        return code;
+    if (function->over == HF_OK && code == HF_OK && !finished(function))
+        mismatch(ctx, "the handler ended where \"%s\" (%s) is remembered",
+                 function->entries[function->next]->name, function->entries[function->next]->op);
+    if (function->over == HF_OK && (code != function->error.code || err->message[0]))
+        return code;
+    *err = function->error;
+    return function->over == HF_OK ? code : function->over;
+}
+
+void hf__function_free(hf_ctx *ctx)
+{
+    struct hf__function *function = ctx->function;
+    if (!function)
+        return;
+    hf__idmap_free(&function->all);
+    hf__idmap_free(&function->uses);
+    free(function->entries);
+}
+
+/* ---- Names ---- */
+
+/* Names are looked up by a hash of theirs: 128 bits, so two names of a run do not meet. */
+static hf_id hash_of(const char *name)
+{
+    uint64_t a = UINT64_C(14695981039346656037), b = UINT64_C(0x9ae16a3b2f90404f);
+    for (const unsigned char *p = (const unsigned char *)name; *p; p++) {
+        a = (a ^ *p) * UINT64_C(1099511628211);
+        b = (b + *p) * UINT64_C(0xff51afd7ed558ccd);
+        b ^= b >> 29;
+    }
+    hf_id id;
+    memcpy(id.bytes, &a, sizeof a);
+    memcpy(id.bytes + sizeof a, &b, sizeof b);
+    return id;
+}
+
+/* How often the name was used before in this turn; counts this use. */
+static int count_use(hf_ctx *ctx, const char *name)
+{
+    struct hf__function *function = ctx->function;
+    int *uses = hf__idmap_get(&function->uses, hash_of(name));
+    if (!uses) {
+        uses = hf__arena_calloc(&ctx->arena, 1, sizeof *uses);
+        if (!uses || !hf__idmap_put(&function->uses, hash_of(name), uses))
+            return -1;
+    }
+    return (*uses)++;
+}
+
+/* ---- Reading ---- */
+
+static enum hf__entry_status read_status(const char *name)
+{
+    if (strcmp(name, "succeeded") == 0)
+        return HF__ENTRY_SUCCEEDED;
+    return strcmp(name, "failed") == 0 ? HF__ENTRY_FAILED : HF__ENTRY_WAITING;
+}
+
+static const char *keep(hf_ctx *ctx, json_t *text)
+{
+    const char *value = json_string_value(text);
+    return value ? hf__arena_strdup(&ctx->arena, value) : NULL;
+}
+
+/* The output is the last member and is kept as it was written; what stands before it is small. */
+static bool read_data(hf_ctx *ctx, struct hf__entry *entry, const char *data)
+{
+    size_t length = strlen(data);
+    const char *output = strstr(data, OUTPUT);
+    size_t head = output ? (size_t)(output - data) : length - (length > 0);
+    char *text = hf__arena_printf(&ctx->arena, "%.*s}", (int)head, data);
+    json_t *json = text ? json_loads(text, 0, NULL) : NULL;
+    entry->op = keep(ctx, json_object_get(json, "op"));
+    entry->error = keep(ctx, json_object_get(json, "error"));
+    entry->attempt = (int)json_integer_value(json_object_get(json, "attempt"));
+    entry->until = json_integer_value(json_object_get(json, "until"));
+    if (output) {
+        output += strlen(OUTPUT);
+        entry->output =
+            hf__arena_strndup(&ctx->arena, output, (size_t)(data + length - 1 - output));
+    }
+    if (!entry->op)
+        entry->op = "step"; /* recorded by other means */
+    json_decref(json);
+    return text && (!output || entry->output);
+}
+
+bool hf__function_append(struct hf__function *function, struct hf__entry *entry)
+{
+    if (function->count == function->capacity) {
+        size_t capacity = function->capacity * 2 + 16;
+        struct hf__entry **more =
+            hf__realloc(function->entries, capacity * sizeof *function->entries);
+        if (!more)
+            return false;
+        function->entries = more;
+        function->capacity = capacity;
+    }
+    function->entries[function->count++] = entry;
+    return hf__idmap_put(&function->all, hash_of(entry->name), entry);
+}
+
+struct hf__entry *hf__function_find(const struct hf__function *function, const char *full)
+{
+    return hf__idmap_get(&function->all, hash_of(full));
+}
+
+/* The last line of a name tells. */
+static bool read_step(hf_ctx *ctx, const hf_event *step)
+{
+    struct hf__function *function = ctx->function;
+    if (!step->step || !step->name)
+        return true;
+    struct hf__entry *entry = hf__function_find(function, step->step);
+    if (!entry) {
+        entry = hf__arena_calloc(&ctx->arena, 1, sizeof *entry);
+        if (!entry)
+            return false;
+        entry->name = step->step;
+        if (!hf__function_append(function, entry))
+            return false;
+    }
+    entry->status = read_status(step->name);
+    return read_data(ctx, entry, step->data ? step->data : "{}");
+}
+
+static bool read_history(hf_ctx *ctx)
+{
+    const hf_claimed *claimed = ctx->claimed;
+    struct hf__function *function = hf__arena_calloc(&ctx->arena, 1, sizeof *function);
+    if (!function)
+        return false;
+    ctx->function = function;
+    hf__idmap_init(&function->all);
+    hf__idmap_init(&function->uses);
+    function->taken = hf__arena_calloc(&ctx->arena, claimed->mail_count + 1, sizeof(bool));
+    bool good = function->taken != NULL;
+    for (size_t i = 0; good && i < claimed->step_count; i++)
+        good = read_step(ctx, &claimed->steps[i]);
+    if (!good)
+        hf__function_end(ctx, HF_NOMEM, "%s", hf_code_meaning(HF_NOMEM));
+    return true;
+}
+
+struct hf__function *hf__function_of(hf_ctx *ctx, hf_code *code)
+{
+    if (!ctx->function && !read_history(ctx)) {
+        *code = HF_NOMEM;
+        return NULL;
+    }
+    struct hf__function *function = ctx->function;
+    hf_code held = hf_check(ctx);
+    if (function->over == HF_OK && held != HF_OK)
+        hf__function_end(ctx, held, "%s", hf_code_meaning(held));
+    *code = function->over;
+    return function->over == HF_OK ? function : NULL;
+}
+
+hf_code hf__function_by_name(hf_ctx *ctx)
+{
+    hf_code code;
+    struct hf__function *function = hf__function_of(ctx, &code);
+    if (function)
+        function->by_name = true;
+    return code;
+}
+
+/* ---- Meeting ---- */
+
+static hf_code meet(hf_ctx *ctx, const char *op, const char *full, struct hf__entry **entry)
+{
+    struct hf__function *function = ctx->function;
+    if (function->by_name)
+        *entry = hf__function_find(function, full);
+    else
+        *entry = function->next < function->count ? function->entries[function->next] : NULL;
+    if (*entry && (strcmp((*entry)->name, full) != 0 || strcmp((*entry)->op, op) != 0))
+        return mismatch(ctx, "\"%s\" (%s) was called where \"%s\" (%s) is remembered", full, op,
+                        (*entry)->name, (*entry)->op);
+    function->next += *entry != NULL;
+    return HF_OK;
+}
+
+hf_code hf__function_call(hf_ctx *ctx, const char *op, const char *name, const char **full,
+                          struct hf__entry **entry)
+{
+    hf_code code;
+    if (!hf__function_of(ctx, &code))
+        return code;
+    int used = count_use(ctx, name);
+    *full = used == 0 ? hf__arena_strdup(&ctx->arena, name)
+                      : hf__arena_printf(&ctx->arena, "%s#%d", name, used + 1);
+    if (used < 0 || !*full)
+        return hf__function_end(ctx, HF_NOMEM, "%s", hf_code_meaning(HF_NOMEM));
+    return meet(ctx, op, *full, entry);
+}
+
+struct hf__entry *hf__function_peek(hf_ctx *ctx, const char *op, const char *name, bool *at_end)
+{
+    struct hf__function *function = ctx->function;
+    *at_end = function->next == function->count;
+    struct hf__entry *entry = *at_end ? NULL : function->entries[function->next];
+    return entry && strcmp(entry->op, op) == 0 && strcmp(entry->name, name) == 0 ? entry : NULL;
+}
+
+int64_t hf__function_now(const hf_ctx *ctx)
+{
+    int64_t since = hf__monotonic_us() - ctx->haul->sent_at;
+    return ctx->claimed->seen_at + (since > 0 ? since : 0);
+}

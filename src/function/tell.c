@@ -1,0 +1,159 @@
+/* What a function tells the world, and what is the same every time it is asked.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "function/function.h"
+
+#include "client/ids.h"
+#include "util/error.h"
+#include "util/random.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Telling ---- */
+
+static hf_code tell(hf_ctx *ctx, const char *name, const char *data, const char *state)
+{
+    const hf_new_event event = { .kind = "domain", .name = name, .data = data };
+    hf_transition t = { .events = &event, .event_count = 1, .state = state };
+    return hf__function_go_on(ctx, &t, NULL);
+}
+
+hf_code hf_progress(hf_ctx *ctx, int percent, const char *text)
+{
+    hf_code code;
+    struct hf__buffer json = { 0 };
+    if (!hf__function_of(ctx, &code))
+        return code;
+    if (percent < 0 || percent > 100)
+        return hf__fail(&ctx->function->error, HF_INVALID,
+                        "a progress of %d is not between 0 and 100", percent);
+    hf__buffer_addf(&json, "{\"percent\":%d", percent);
+    if (text) {
+        hf__buffer_add_text(&json, ",\"text\":");
+        hf__buffer_add_json_string(&json, text, strlen(text));
+    }
+    hf__buffer_add_text(&json, "}");
+    code = json.failed ? HF_NOMEM : tell(ctx, "progress", json.data, NULL);
+    hf__buffer_free(&json);
+    return code;
+}
+
+hf_code hf_publish(hf_ctx *ctx, const char *json)
+{
+    hf_code code;
+    return hf__function_of(ctx, &code) ? tell(ctx, "published", NULL, json) : code;
+}
+
+hf_code hf_emit(hf_ctx *ctx, const char *type, const char *json)
+{
+    const char *full;
+    struct hf__entry *entry;
+    hf_code code = hf__function_call(ctx, "emit", type, &full, &entry);
+    if (code != HF_OK || entry)
+        return code;
+    const hf_new_outbox outbox = { .type = type, .payload = json ? json : "null" };
+    hf_transition extra = { .outbox = &outbox, .outbox_count = 1 };
+    const struct hf__record record = {
+        .op = "emit",
+        .name = full,
+        .status = HF__ENTRY_SUCCEEDED,
+        .started = hf__function_now(ctx),
+    };
+    return hf__function_record(ctx, &record, &extra, NULL, NULL);
+}
+
+/* ---- The same every time ---- */
+
+/* Remembers `fresh` under `op`'s own name, unless something is remembered; *output is what counts. */
+static hf_code fix(hf_ctx *ctx, const char *op, const char *fresh, const char **output)
+{
+    const char *full;
+    struct hf__entry *entry;
+    hf_code code = hf__function_call(ctx, op, op, &full, &entry);
+    if (code != HF_OK)
+        return code;
+    const struct hf__record record = {
+        .op = op,
+        .name = full,
+        .status = HF__ENTRY_SUCCEEDED,
+        .output = fresh,
+    };
+    if (!entry)
+        code = hf__function_record(ctx, &record, NULL, NULL, &entry);
+    *output = entry && entry->output ? entry->output : "null";
+    return code;
+}
+
+hf_code hf_now(hf_ctx *ctx, int64_t *us)
+{
+    char fresh[32];
+    const char *output = "0";
+    snprintf(fresh, sizeof fresh, "%" PRId64, hf__function_now(ctx));
+    hf_code code = fix(ctx, "now", fresh, &output);
+    *us = strtoll(output, NULL, 10);
+    return code;
+}
+
+/* As text: JSON's numbers have no 64 bits everywhere. */
+hf_code hf_random(hf_ctx *ctx, uint64_t *number)
+{
+    char fresh[32];
+    const char *output = "\"0\"";
+    struct hf__random random;
+    *number = 0;
+    if (!hf__random_seed_os(&random))
+        return HF_INTERNAL;
+    snprintf(fresh, sizeof fresh, "\"%016" PRIx64 "\"", hf__random_u64(&random));
+    hf_code code = fix(ctx, "random", fresh, &output);
+    *number = strtoull(output + 1, NULL, 16);
+    return code;
+}
+
+hf_code hf_uuid(hf_ctx *ctx, hf_id *id)
+{
+    char text[HF_ID_TEXT];
+    char fresh[HF_ID_TEXT + 2];
+    const char *output = "";
+    hf_id_format(hf__new_id(), text);
+    snprintf(fresh, sizeof fresh, "\"%s\"", text);
+    *id = (hf_id){ 0 };
+    hf_code code = fix(ctx, "uuid", fresh, &output);
+    if (code != HF_OK)
+        return code;
+    snprintf(text, sizeof text, "%.36s", output + (*output == '"'));
+    return hf_id_parse(text, id) ? HF_OK
+                                 : hf__function_end(ctx, HF_PERMANENT,
+                                                    "what is remembered as a "
+                                                    "uuid is none: %s",
+                                                    output);
+}
+
+hf_code hf_version(hf_ctx *ctx, const char *change, int current, int *version)
+{
+    hf_code code;
+    bool at_end;
+    char fresh[16];
+    const char *full;
+    struct hf__entry *entry;
+    *version = 0;
+    if (!hf__function_of(ctx, &code))
+        return code;
+    entry = hf__function_peek(ctx, "version", change, &at_end);
+    if (!entry && !at_end)
+        return HF_OK; /* it passed here before there was a choice */
+    code = hf__function_call(ctx, "version", change, &full, &entry);
+    snprintf(fresh, sizeof fresh, "%d", current);
+    const struct hf__record record = {
+        .op = "version",
+        .name = full,
+        .status = HF__ENTRY_SUCCEEDED,
+        .output = fresh,
+    };
+    if (code == HF_OK && !entry)
+        code = hf__function_record(ctx, &record, NULL, NULL, &entry);
+    if (code == HF_OK)
+        *version = (int)strtol(entry->output ? entry->output : "0", NULL, 10);
+    return code;
+}

@@ -1,0 +1,437 @@
+/* Durable functions: what is remembered, what is tried again, what does not match. C1, C4, C5.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <pthread.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "worker/world.h"
+
+#define WORKFLOW "shop.order.v1"
+
+/* What the handlers of a test share. */
+struct scene {
+    atomic_int calls;
+    atomic_int works[4];
+    atomic_int crashes; /* so many calls fail after the first step */
+    atomic_int code;    /* which version of the code it is */
+    char seen[8][600];
+};
+
+static struct scene scene;
+
+static void clear(void)
+{
+    memset(&scene, 0, sizeof scene);
+}
+
+static void note(int slot, const char *text)
+{
+    snprintf(scene.seen[slot], sizeof scene.seen[slot], "%s", text ? text : "(null)");
+}
+
+static hf_id begin(hf_handler handler)
+{
+    world_handle(WORKFLOW, handler, NULL);
+    world_define(WORKFLOW, 5, HF_MILLISECONDS(1), 0);
+    world_start();
+    return world_trigger(WORKFLOW, "{\"n\":1}");
+}
+
+static int count_events(hf_id run, const char *kind, const char *name)
+{
+    hf_events *events = NULL;
+    int count = 0;
+    assert_ok(hf_events_list(world.client, &events, run, 0, 1000, NULL));
+    for (size_t i = 0; i < events->count; i++)
+        count += strcmp(events->items[i].kind, kind) == 0 &&
+                 (!name || strcmp(events->items[i].name, name) == 0);
+    hf_events_free(events);
+    return count;
+}
+
+static void expect_failure(hf_id id, const char *code, const char *words)
+{
+    hf_run *run = world_wait(id);
+    assert_int_equal(run->status, HF_FAILED);
+    assert_string_equal(run->error_code, code);
+    if (!strstr(run->last_error, words))
+        fail_msg("\"%s\" does not say \"%s\"", run->last_error, words);
+    hf_run_free(run);
+}
+
+static void expect_result(hf_id id, const char *result)
+{
+    hf_run *run = world_wait(id);
+    if (run->status != HF_SUCCEEDED)
+        fail_msg("%s: %s", hf_status_name(run->status), run->last_error);
+    assert_string_equal(run->result, result);
+    hf_run_free(run);
+}
+
+/* ---- Steps ---- */
+
+static hf_code two_steps(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    hf_step a, b;
+    (void)input;
+    (void)err;
+    (void)arg;
+    atomic_fetch_add(&scene.calls, 1);
+    if (hf_step_begin(ctx, "charge", &a)) {
+        atomic_fetch_add(&scene.works[0], 1);
+        note(0, hf_step_key(&a));
+        hf_step_done(&a, "{\"receipt\": 12345678901234567890123, \"x\":1.0}");
+    }
+    if (atomic_fetch_sub(&scene.crashes, 1) > 0)
+        return HF_RETRY;
+    if (hf_step_begin(ctx, "ship", &b)) {
+        atomic_fetch_add(&scene.works[1], 1);
+        hf_step_done(&b, NULL);
+    }
+    return hf_return(ctx, hf_step_output(&a));
+}
+
+static void a_finished_step_returns_what_it_returned(void **state)
+{
+    (void)state;
+    clear();
+    atomic_store(&scene.crashes, 2);
+    hf_id id = begin(two_steps);
+    expect_result(id, "{\"receipt\": 12345678901234567890123, \"x\":1.0}");
+    assert_int_equal(atomic_load(&scene.calls), 3);
+    assert_int_equal(atomic_load(&scene.works[0]), 1);
+    assert_int_equal(atomic_load(&scene.works[1]), 1);
+    assert_int_equal(count_events(id, "step", "succeeded"), 2);
+}
+
+static void a_steps_key_names_its_run_and_itself(void **state)
+{
+    char id_text[HF_ID_TEXT];
+    char wanted[100];
+    (void)state;
+    clear();
+    hf_id id = begin(two_steps);
+    world_expect(id, HF_SUCCEEDED);
+    hf_id_format(id, id_text);
+    snprintf(wanted, sizeof wanted, "%s/charge", id_text);
+    assert_string_equal(scene.seen[0], wanted);
+}
+
+static hf_code loop(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    char result[64] = "";
+    (void)input;
+    (void)err;
+    (void)arg;
+    for (int i = 0; i < 3; i++) {
+        hf_step step;
+        char output[16];
+        snprintf(output, sizeof output, "%d", atomic_load(&scene.works[0]));
+        if (hf_step_begin(ctx, "page", &step)) {
+            atomic_fetch_add(&scene.works[0], 1);
+            hf_step_done(&step, output);
+        }
+        strcat(result, hf_step_output(&step));
+    }
+    if (atomic_fetch_sub(&scene.crashes, 1) > 0)
+        return HF_RETRY;
+    return hf_return(ctx, result);
+}
+
+static void one_name_may_be_used_again(void **state)
+{
+    (void)state;
+    clear();
+    atomic_store(&scene.crashes, 1);
+    hf_id id = begin(loop);
+    hf_run *run = world_wait(id);
+    assert_int_equal(run->status, HF_FAILED); /* 012 is no JSON */
+    hf_run_free(run);
+    assert_int_equal(atomic_load(&scene.works[0]), 3);
+    hf_events *events = NULL;
+    assert_ok(hf_events_list(world.client, &events, id, 0, 100, NULL));
+    int seen = 0;
+    for (size_t i = 0; i < events->count; i++)
+        seen += events->items[i].step && strcmp(events->items[i].step, "page#3") == 0;
+    hf_events_free(events);
+    assert_int_equal(seen, 1);
+}
+
+/* ---- Policies ---- */
+
+static hf_code flaky(hf_step *step, hf_error *err, void *arg)
+{
+    (void)arg;
+    int call = atomic_fetch_add(&scene.works[0], 1) + 1;
+    assert_int_equal(hf_step_attempt(step), call);
+    if (call <= atomic_load(&scene.crashes)) {
+        snprintf(err->message, sizeof err->message, "no answer %d", call);
+        return HF_HANDLER_FAILED;
+    }
+    return hf_step_done(step, "\"done\"");
+}
+
+static hf_code patient(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    hf_step_options options = HF_STEP_OPTIONS_INIT;
+    const char *output;
+    (void)input;
+    (void)arg;
+    atomic_fetch_add(&scene.calls, 1);
+    options.max_attempts = 3;
+    options.retry_base = HF_MILLISECONDS(5);
+    hf_code code = hf_step_run(ctx, "call", &options, flaky, NULL, &output, err);
+    if (code == HF_HANDLER_FAILED) {
+        note(0, err->message);
+        return hf_return(ctx, "\"gave up\"");
+    }
+    hf_try(code);
+    return hf_return(ctx, output);
+}
+
+static void a_step_is_tried_again_by_its_policy(void **state)
+{
+    (void)state;
+    clear();
+    atomic_store(&scene.crashes, 2);
+    hf_id id = begin(patient);
+    expect_result(id, "\"done\"");
+    assert_int_equal(atomic_load(&scene.works[0]), 3);
+    assert_int_equal(atomic_load(&scene.calls), 3); /* it was suspended between */
+    assert_int_equal(count_events(id, "step", "waiting"), 2);
+}
+
+static void a_step_that_failed_for_good_can_be_handled(void **state)
+{
+    (void)state;
+    clear();
+    atomic_store(&scene.crashes, 9);
+    hf_id id = begin(patient);
+    expect_result(id, "\"gave up\"");
+    assert_int_equal(atomic_load(&scene.works[0]), 3);
+    assert_string_equal(scene.seen[0], "no answer 3");
+    assert_int_equal(count_events(id, "step", "failed"), 1);
+}
+
+static hf_code slow(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    hf_step_options options = HF_STEP_OPTIONS_INIT;
+    hf_step step;
+    (void)input;
+    (void)arg;
+    options.timeout = HF_MILLISECONDS(10);
+    if (hf_step_begin_with(ctx, "call", &options, &step)) {
+        while (hf_step_check(&step) == HF_OK)
+            world_sleep(HF_MILLISECONDS(5));
+        hf_step_done(&step, "1");
+    }
+    hf_code code = hf_step_result(&step, err);
+    note(0, err->message);
+    return code == HF_HANDLER_FAILED ? hf_return(ctx, "\"late\"") : code;
+}
+
+static void a_step_past_its_limit_has_failed(void **state)
+{
+    (void)state;
+    clear();
+    expect_result(begin(slow), "\"late\"");
+    assert_non_null(strstr(scene.seen[0], "longer than its limit of 10ms"));
+}
+
+/* ---- Changed code ---- */
+
+static void step(hf_ctx *ctx, const char *name)
+{
+    hf_step it;
+    if (hf_step_begin(ctx, name, &it))
+        hf_step_done(&it, NULL);
+}
+
+static hf_code changing(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    (void)input;
+    (void)err;
+    (void)arg;
+    int code = atomic_load(&scene.code);
+    step(ctx, "first");
+    if (code != 3)
+        step(ctx, code == 2 ? "renamed" : "second");
+    if (atomic_fetch_sub(&scene.crashes, 1) > 0) {
+        atomic_store(&scene.code, atomic_load(&scene.works[3]));
+        return HF_RETRY;
+    }
+    return HF_OK;
+}
+
+static void another_name_is_an_error_that_names_both(void **state)
+{
+    (void)state;
+    clear();
+    atomic_store(&scene.crashes, 1);
+    atomic_store(&scene.works[3], 2);
+    hf_id id = begin(changing);
+    expect_failure(id, "history_mismatch",
+                   "\"renamed\" (step) was called where \"second\" (step) is remembered");
+    assert_int_equal(count_events(id, "step", NULL), 2);
+}
+
+static void a_handler_that_ends_too_early_is_noticed(void **state)
+{
+    (void)state;
+    clear();
+    atomic_store(&scene.crashes, 1);
+    atomic_store(&scene.works[3], 3);
+    expect_failure(begin(changing), "history_mismatch", "ended where \"second\" (step)");
+}
+
+static hf_code versioned(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    int version = 0;
+    (void)input;
+    (void)err;
+    (void)arg;
+    step(ctx, "first");
+    if (atomic_load(&scene.code)) {
+        hf_try(hf_version(ctx, "ship-by-rail", 2, &version));
+        atomic_store(&scene.works[0], version);
+    }
+    step(ctx, version >= 2 ? "rail" : "road");
+    if (atomic_fetch_sub(&scene.crashes, 1) > 0) {
+        atomic_store(&scene.code, 1);
+        return HF_RETRY;
+    }
+    return HF_OK;
+}
+
+static void old_runs_keep_the_old_way_and_new_ones_take_the_new(void **state)
+{
+    (void)state;
+    clear();
+    atomic_store(&scene.crashes, 1);
+    world_expect(begin(versioned), HF_SUCCEEDED);
+    assert_int_equal(atomic_load(&scene.works[0]), 0);
+    atomic_store(&scene.crashes, 1); /* the version itself is remembered */
+    world_expect(world_trigger(WORKFLOW, "{}"), HF_SUCCEEDED);
+    assert_int_equal(atomic_load(&scene.works[0]), 2);
+}
+
+/* ---- The same every time ---- */
+
+static hf_code fixed(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    int64_t now;
+    uint64_t number, other;
+    hf_id id;
+    char text[HF_ID_TEXT], all[200];
+    (void)input;
+    (void)err;
+    (void)arg;
+    hf_try(hf_now(ctx, &now));
+    hf_try(hf_random(ctx, &number));
+    hf_try(hf_random(ctx, &other));
+    hf_try(hf_uuid(ctx, &id));
+    hf_id_format(id, text);
+    snprintf(all, sizeof all, "%lld %llu %llu %s", (long long)now, (unsigned long long)number,
+             (unsigned long long)other, text);
+    note(atomic_fetch_add(&scene.calls, 1), all);
+    assert_true(number != other);
+    return atomic_load(&scene.calls) < 2 ? HF_RETRY : HF_OK;
+}
+
+static void time_and_chance_are_the_same_every_time(void **state)
+{
+    (void)state;
+    clear();
+    world_expect(begin(fixed), HF_SUCCEEDED);
+    assert_int_equal(atomic_load(&scene.calls), 2);
+    assert_string_equal(scene.seen[0], scene.seen[1]);
+}
+
+/* ---- Telling ---- */
+
+static hf_code telling(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    (void)input;
+    (void)err;
+    (void)arg;
+    hf_try(hf_progress(ctx, 40, "resizing \"it\""));
+    hf_try(hf_publish(ctx, "{\"pages\":3}"));
+    hf_try(hf_emit(ctx, "order.paid", "{\"id\":7}"));
+    int told = atomic_fetch_add(&scene.works[0], 1) + 1; /* 1, then 3 */
+    while (atomic_load(&scene.works[0]) == told)
+        world_sleep(HF_MILLISECONDS(2));
+    return told == 1 ? HF_RETRY : HF_OK;
+}
+
+static void progress_and_state_are_seen_while_it_runs(void **state)
+{
+    (void)state;
+    clear();
+    hf_id id = begin(telling);
+    world_await(&scene.works[0], 1);
+    hf_run *run = world_get(id);
+    assert_int_equal(run->status, HF_LEASED);
+    assert_string_equal(run->state, "{\"pages\":3}");
+    hf_run_free(run);
+    assert_int_equal(count_events(id, "domain", "progress"), 1);
+    assert_int_equal(count_events(id, "step", "succeeded"), 1);
+    atomic_store(&scene.works[0], 2);
+    world_await(&scene.works[0], 3);
+    atomic_store(&scene.works[0], 4);
+    world_expect(id, HF_SUCCEEDED);
+    assert_int_equal(count_events(id, "step", "succeeded"), 1); /* emitted once */
+}
+
+/* ---- Losing ---- */
+
+static hf_code stubborn(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    (void)input;
+    (void)err;
+    (void)arg;
+    hf_step a;
+    atomic_store(&scene.works[0], 1);
+    while (atomic_load(&scene.works[0]) == 1)
+        world_sleep(HF_MILLISECONDS(2));
+    if (hf_step_begin(ctx, "late", &a))
+        atomic_store(&scene.code, (int)hf_step_done(&a, "1"));
+    else
+        atomic_store(&scene.code, (int)hf_step_result(&a, err));
+    return HF_OK;
+}
+
+static void a_cancelled_run_records_nothing_more(void **state)
+{
+    hf_change change = HF_CHANGE_INIT;
+    (void)state;
+    clear();
+    hf_id id = begin(stubborn);
+    world_await(&scene.works[0], 1);
+    assert_ok(hf_change_run(world.client, id, HF_CANCEL, &change, NULL));
+    atomic_store(&scene.works[0], 2);
+    world_await(&scene.code, HF_RUN_CANCELLED);
+    world_expect(id, HF_CANCELLED);
+    assert_int_equal(count_events(id, "step", NULL), 0);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, world_set_up, world_tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(a_finished_step_returns_what_it_returned),
+        TEST(a_steps_key_names_its_run_and_itself),
+        TEST(one_name_may_be_used_again),
+        TEST(a_step_is_tried_again_by_its_policy),
+        TEST(a_step_that_failed_for_good_can_be_handled),
+        TEST(a_step_past_its_limit_has_failed),
+        TEST(another_name_is_an_error_that_names_both),
+        TEST(a_handler_that_ends_too_early_is_noticed),
+        TEST(old_runs_keep_the_old_way_and_new_ones_take_the_new),
+        TEST(time_and_chance_are_the_same_every_time),
+        TEST(progress_and_state_are_seen_while_it_runs),
+        TEST(a_cancelled_run_records_nothing_more),
+    };
+    return world_run_tests("function", tests, sizeof tests / sizeof *tests);
+}

@@ -1,0 +1,485 @@
+/* Durable functions that wait: sleep, signals, pause, children. C2, C3.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <pthread.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "worker/world.h"
+
+#define WORKFLOW "shop.order.v1"
+#define CHILD "shop.part.v1"
+
+static struct {
+    atomic_int calls;
+    atomic_int works;
+    atomic_int parts;
+    atomic_int hold;
+} scene;
+
+static hf_id begin(hf_handler handler)
+{
+    memset(&scene, 0, sizeof scene);
+    world_handle(WORKFLOW, handler, NULL);
+    world_define(WORKFLOW, 3, HF_MILLISECONDS(1), 0);
+    world_start();
+    return world_trigger(WORKFLOW, "{}");
+}
+
+static void expect_result(hf_id id, const char *result)
+{
+    hf_run *run = world_wait(id);
+    if (run->status != HF_SUCCEEDED)
+        fail_msg("%s: %s", hf_status_name(run->status), run->last_error);
+    assert_string_equal(run->result, result);
+    hf_run_free(run);
+}
+
+static hf_run *await_status(hf_id id, hf_status status)
+{
+    for (;;) {
+        hf_run *run = world_get(id);
+        if (run->status == status)
+            return run;
+        if (hf_status_finished(run->status))
+            fail_msg("%s: %s", hf_status_name(run->status), run->last_error);
+        hf_run_free(run);
+        world_sleep(HF_MILLISECONDS(5));
+    }
+}
+
+static void send(hf_id id, const char *name, const char *payload, const char *signal_id)
+{
+    hf_signal_spec spec = HF_SIGNAL_INIT;
+    spec.name = name;
+    spec.payload = payload;
+    spec.id = signal_id;
+    bool duplicate;
+    assert_ok(hf_signal(world.client, id, &spec, &duplicate, &world.error));
+}
+
+/* ---- Sleep ---- */
+
+static hf_code sleeper(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    int64_t before, after;
+    char result[32];
+    (void)input;
+    (void)err;
+    (void)arg;
+    atomic_fetch_add(&scene.calls, 1);
+    hf_try(hf_now(ctx, &before));
+    hf_try(hf_sleep(ctx, "nap", HF_MILLISECONDS(200)));
+    hf_try(hf_now(ctx, &after));
+    snprintf(result, sizeof result, "%s",
+             after - before >= HF_MILLISECONDS(200) ? "\"rested\"" : "\"too soon\"");
+    return hf_return(ctx, result);
+}
+
+static void a_sleeping_run_holds_no_thread(void **state)
+{
+    (void)state;
+    hf_id id = begin(sleeper);
+    hf_run *run = await_status(id, HF_WAITING);
+    assert_string_equal(run->waiting_kind, "sleep");
+    assert_string_equal(run->current_step, "nap");
+    assert_null(run->leased_by);
+    hf_run_free(run);
+    expect_result(id, "\"rested\"");
+    assert_int_equal(atomic_load(&scene.calls), 2);
+}
+
+static void a_run_sleeps_across_a_restart_of_its_worker(void **state)
+{
+    hf_worker_options options = world_options();
+    (void)state;
+    hf_id id = begin(sleeper);
+    hf_run_free(await_status(id, HF_WAITING));
+    world_stop();
+    world_hire(&options);
+    world_handle(WORKFLOW, sleeper, NULL);
+    world_start();
+    expect_result(id, "\"rested\"");
+}
+
+static hf_code naps(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    char name[16];
+    (void)input;
+    (void)err;
+    (void)arg;
+    for (int i = 0; i < 20; i++) {
+        snprintf(name, sizeof name, "nap-%d", i);
+        hf_try(hf_sleep(ctx, name, HF_MILLISECONDS(1)));
+    }
+    return hf_return(ctx, "20");
+}
+
+static void sleeping_often_costs_no_attempts(void **state)
+{
+    (void)state;
+    hf_id id = begin(naps);
+    expect_result(id, "20");
+    hf_run *run = world_get(id);
+    assert_true(run->attempt <= 1);
+    hf_run_free(run);
+}
+
+/* ---- Signals ---- */
+
+static hf_code two_signals(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    const char *first, *second;
+    char result[200];
+    (void)input;
+    (void)err;
+    (void)arg;
+    atomic_fetch_add(&scene.calls, 1);
+    while (atomic_load(&scene.hold))
+        world_sleep(HF_MILLISECONDS(2));
+    hf_try(hf_wait_signal(ctx, "approval", 0, &first));
+    hf_try(hf_wait_signal(ctx, "approval", 0, &second));
+    snprintf(result, sizeof result, "[%s,%s]", first, second);
+    return hf_return(ctx, result);
+}
+
+static void signals_come_in_their_order_and_once_each(void **state)
+{
+    (void)state;
+    hf_id id = begin(two_signals);
+    hf_run *run = await_status(id, HF_WAITING);
+    assert_string_equal(run->waiting_kind, "signal");
+    hf_run_free(run);
+    send(id, "gossip", "0", NULL);
+    send(id, "approval", "{\"by\":\"ann\"}", "a");
+    send(id, "approval", "{\"by\":\"eve\"}", "a"); /* a duplicate */
+    send(id, "approval", "\"bob\"", "b");
+    expect_result(id, "[{\"by\":\"ann\"},\"bob\"]");
+}
+
+static void a_signal_sent_before_the_wait_is_not_lost(void **state)
+{
+    (void)state;
+    memset(&scene, 0, sizeof scene);
+    world_define(WORKFLOW, 3, 0, 0);
+    hf_id id = world_trigger(WORKFLOW, "{}");
+    send(id, "approval", "1", NULL);
+    send(id, "approval", "2", NULL);
+    world_handle(WORKFLOW, two_signals, NULL);
+    world_start();
+    expect_result(id, "[1,2]");
+    assert_int_equal(atomic_load(&scene.calls), 1);
+}
+
+static void a_signal_that_comes_while_it_runs_wakes_it_again(void **state)
+{
+    (void)state;
+    memset(&scene, 0, sizeof scene);
+    atomic_store(&scene.hold, 1);
+    world_handle(WORKFLOW, two_signals, NULL);
+    world_define(WORKFLOW, 3, 0, 0);
+    world_start();
+    hf_id id = world_trigger(WORKFLOW, "{}");
+    world_await(&scene.calls, 1);
+    send(id, "approval", "1", NULL);
+    send(id, "approval", "2", NULL);
+    atomic_store(&scene.hold, 0);
+    expect_result(id, "[1,2]");
+}
+
+static hf_code impatient(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    const char *payload;
+    (void)input;
+    (void)err;
+    (void)arg;
+    atomic_fetch_add(&scene.calls, 1);
+    hf_code code = hf_wait_signal(ctx, "approval", HF_MILLISECONDS(50), &payload);
+    if (code != HF_TIMEOUT)
+        return code == HF_OK ? hf_return(ctx, payload) : code;
+    hf_try(hf_wait_signal(ctx, "go", 0, &payload));
+    code = hf_wait_signal(ctx, "approval", HF_MILLISECONDS(50), &payload);
+    hf_try(code);
+    return hf_return(ctx, payload);
+}
+
+static void a_wait_that_timed_out_stays_so(void **state)
+{
+    (void)state;
+    hf_id id = begin(impatient);
+    world_await(&scene.calls, 2);
+    send(id, "approval", "\"late\"", NULL); /* for the second wait, not the first */
+    send(id, "go", "null", NULL);
+    expect_result(id, "\"late\"");
+}
+
+/* ---- Pause ---- */
+
+static hf_code asks_a_person(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    (void)err;
+    (void)arg;
+    atomic_fetch_add(&scene.calls, 1);
+    hf_try(hf_pause_here(ctx, "look", strstr(input, "short") ? HF_MILLISECONDS(100) : 0));
+    return hf_return(ctx, "\"looked\"");
+}
+
+static void a_run_that_paused_itself_goes_on_when_resumed(void **state)
+{
+    hf_change change = HF_CHANGE_INIT;
+    (void)state;
+    hf_id id = begin(asks_a_person);
+    hf_run *run = await_status(id, HF_PAUSED);
+    assert_string_equal(run->waiting_kind, "pause");
+    hf_run_free(run);
+    send(id, "gossip", "0", NULL); /* does not resume it */
+    world_sleep(HF_MILLISECONDS(100));
+    world_expect(world_trigger(WORKFLOW, "\"short\""), HF_SUCCEEDED);
+    hf_run_free(await_status(id, HF_PAUSED));
+    assert_ok(hf_change_run(world.client, id, HF_RESUME, &change, NULL));
+    expect_result(id, "\"looked\"");
+}
+
+static void a_pause_ends_by_itself_at_its_time(void **state)
+{
+    (void)state;
+    begin(asks_a_person);
+    expect_result(world_trigger(WORKFLOW, "\"short\""), "\"looked\"");
+}
+
+/* ---- Children ---- */
+
+static hf_code part(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    char result[64];
+    (void)err;
+    (void)arg;
+    atomic_fetch_add(&scene.parts, 1);
+    if (strcmp(input, "13") == 0)
+        return HF_PERMANENT;
+    if (strcmp(input, "99") == 0)
+        hf_try(hf_sleep(ctx, "long", HF_HOURS(1)));
+    snprintf(result, sizeof result, "{\"got\":%s}", input);
+    return hf_return(ctx, result);
+}
+
+static hf_code start_parts(hf_ctx *ctx, const int *inputs, size_t count, hf_id *ids)
+{
+    hf_trigger_spec specs[8];
+    char texts[8][16];
+    for (size_t i = 0; i < count; i++) {
+        snprintf(texts[i], sizeof texts[i], "%d", inputs[i]);
+        specs[i] = (hf_trigger_spec)HF_TRIGGER_INIT;
+        specs[i].workflow = CHILD;
+        specs[i].input = texts[i];
+    }
+    return hf_children_start(ctx, "parts", specs, count, ids);
+}
+
+static hf_id begin_family(hf_handler parent)
+{
+    memset(&scene, 0, sizeof scene);
+    world_handle(CHILD, part, NULL);
+    world_define(CHILD, 1, 0, 0);
+    world_handle(WORKFLOW, parent, NULL);
+    world_define(WORKFLOW, 3, HF_MILLISECONDS(1), 0);
+    world_start();
+    return world_trigger(WORKFLOW, "{}");
+}
+
+static hf_code waits_for_all(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    hf_id ids[3];
+    hf_child_end ends[3];
+    char result[400];
+    (void)input;
+    (void)err;
+    (void)arg;
+    atomic_fetch_add(&scene.calls, 1);
+    hf_try(start_parts(ctx, (int[]){ 1, 13, 3 }, 3, ids));
+    hf_try(hf_children_wait(ctx, "all", ids, 3, HF_WAIT_ALL, 0, ends));
+    hf_step step;
+    if (hf_step_begin(ctx, "sum", &step)) {
+        atomic_fetch_add(&scene.works, 1);
+        hf_step_done(&step, NULL);
+    }
+    if (atomic_load(&scene.hold) == 0) { /* once more, from memory */
+        atomic_store(&scene.hold, 1);
+        return HF_RETRY;
+    }
+    assert_non_null(ends[1].error);
+    snprintf(result, sizeof result, "[%s,\"%s\",%s]", ends[0].result,
+             hf_status_name(ends[1].status), ends[2].result);
+    return hf_return(ctx, result);
+}
+
+static void all_children_come_back_with_their_results(void **state)
+{
+    (void)state;
+    hf_id id = begin_family(waits_for_all);
+    expect_result(id, "[{\"got\":1},\"failed\",{\"got\":3}]");
+    assert_int_equal(atomic_load(&scene.parts), 3);
+    assert_int_equal(atomic_load(&scene.works), 1);
+}
+
+static hf_code waits_for_any(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    hf_id ids[2];
+    hf_child_end ends[2];
+    (void)input;
+    (void)err;
+    (void)arg;
+    hf_try(start_parts(ctx, (int[]){ 99, 7 }, 2, ids));
+    hf_try(hf_children_wait(ctx, "any", ids, 2, HF_WAIT_ANY, 0, ends));
+    assert_false(ends[0].ended);
+    return hf_return(ctx, ends[1].result);
+}
+
+static void one_child_is_enough_for_any(void **state)
+{
+    (void)state;
+    expect_result(begin_family(waits_for_any), "{\"got\":7}");
+}
+
+static hf_code fails_fast(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    hf_id ids[2];
+    hf_child_end ends[2];
+    (void)input;
+    (void)err;
+    (void)arg;
+    hf_try(start_parts(ctx, (int[]){ 99, 13 }, 2, ids));
+    hf_try(hf_children_wait(ctx, "fast", ids, 2, HF_WAIT_ALL_OR_FAILURE, 0, ends));
+    assert_false(ends[0].ended);
+    return hf_return(ctx, ends[1].status == HF_FAILED ? "\"failed\"" : "\"fine\"");
+}
+
+static void a_failure_ends_the_wait_if_asked(void **state)
+{
+    (void)state;
+    expect_result(begin_family(fails_fast), "\"failed\"");
+}
+
+static hf_code waits_in_vain(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    hf_id ids[2];
+    hf_child_end ends[2];
+    (void)input;
+    (void)err;
+    (void)arg;
+    hf_try(start_parts(ctx, (int[]){ 99, 5 }, 2, ids));
+    hf_code code = hf_children_wait(ctx, "all", ids, 2, HF_WAIT_ALL, HF_MILLISECONDS(300), ends);
+    if (code != HF_TIMEOUT)
+        return code;
+    return hf_return(ctx, !ends[0].ended && ends[1].ended ? "\"one\"" : "\"?\"");
+}
+
+static void waiting_for_children_has_a_limit(void **state)
+{
+    (void)state;
+    expect_result(begin_family(waits_in_vain), "\"one\"");
+}
+
+static void cancelling_the_parent_cancels_its_children(void **state)
+{
+    hf_change change = HF_CHANGE_INIT;
+    hf_filter filter = HF_FILTER_INIT;
+    (void)state;
+    hf_id id = begin_family(waits_in_vain);
+    world_await(&scene.parts, 2);
+    hf_run_free(await_status(id, HF_WAITING));
+    assert_ok(hf_change_run(world.client, id, HF_CANCEL, &change, NULL));
+    filter.parent = id;
+    for (int unfinished = 1; unfinished;) {
+        hf_runs *runs = NULL;
+        assert_ok(hf_list(world.client, &runs, &filter, NULL));
+        assert_int_equal(runs->count, 2);
+        unfinished = 0;
+        for (size_t i = 0; i < runs->count; i++)
+            unfinished += !hf_status_finished(runs->items[i].status);
+        hf_runs_free(runs);
+        world_sleep(HF_MILLISECONDS(5));
+    }
+    world_expect(id, HF_CANCELLED);
+}
+
+static hf_code unknown_child(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    hf_id id;
+    hf_trigger_spec spec = HF_TRIGGER_INIT;
+    (void)input;
+    (void)err;
+    (void)arg;
+    spec.workflow = "nobody.knows.v1";
+    hf_code code = hf_child_start(ctx, "child", &spec, &id);
+    return code == HF_UNKNOWN_WORKFLOW ? hf_return(ctx, "\"unknown\"") : code;
+}
+
+static void a_child_of_an_unknown_workflow_is_the_callers_to_handle(void **state)
+{
+    (void)state;
+    expect_result(begin(unknown_child), "\"unknown\"");
+}
+
+#define MANY 3000
+
+static hf_code fans_out(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    hf_trigger_spec *specs = calloc(MANY, sizeof *specs);
+    hf_id *ids = calloc(MANY, sizeof *ids);
+    hf_child_end *ends = calloc(MANY, sizeof *ends);
+    char result[64];
+    size_t good = 0;
+    (void)input;
+    (void)err;
+    (void)arg;
+    atomic_fetch_add(&scene.calls, 1);
+    for (size_t i = 0; i < MANY; i++) {
+        specs[i] = (hf_trigger_spec)HF_TRIGGER_INIT;
+        specs[i].workflow = CHILD;
+        specs[i].input = "5";
+    }
+    hf_code code = hf_children_start(ctx, "fan", specs, MANY, ids);
+    if (code == HF_OK)
+        code = hf_children_wait(ctx, "all", ids, MANY, HF_WAIT_ALL, 0, ends);
+    for (size_t i = 0; code == HF_OK && i < MANY; i++)
+        good += ends[i].status == HF_SUCCEEDED && strcmp(ends[i].result, "{\"got\":5}") == 0;
+    free(specs);
+    free(ids);
+    free(ends);
+    hf_try(code);
+    snprintf(result, sizeof result, "%zu", good);
+    return hf_return(ctx, result);
+}
+
+static void thousands_of_children_are_one_wait(void **state)
+{
+    (void)state;
+    expect_result(begin_family(fans_out), "3000");
+    assert_true(atomic_load(&scene.calls) <= 4); /* not one turn for each */
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, world_set_up, world_tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(a_sleeping_run_holds_no_thread),
+        TEST(a_run_sleeps_across_a_restart_of_its_worker),
+        TEST(sleeping_often_costs_no_attempts),
+        TEST(signals_come_in_their_order_and_once_each),
+        TEST(a_signal_sent_before_the_wait_is_not_lost),
+        TEST(a_signal_that_comes_while_it_runs_wakes_it_again),
+        TEST(a_wait_that_timed_out_stays_so),
+        TEST(a_run_that_paused_itself_goes_on_when_resumed),
+        TEST(a_pause_ends_by_itself_at_its_time),
+        TEST(all_children_come_back_with_their_results),
+        TEST(one_child_is_enough_for_any),
+        TEST(a_failure_ends_the_wait_if_asked),
+        TEST(waiting_for_children_has_a_limit),
+        TEST(cancelling_the_parent_cancels_its_children),
+        TEST(a_child_of_an_unknown_workflow_is_the_callers_to_handle),
+        TEST(thousands_of_children_are_one_wait),
+    };
+    return world_run_tests("function_waits", tests, sizeof tests / sizeof *tests);
+}
