@@ -89,6 +89,7 @@ void cli_link_close(struct cli_worker_link *link)
 
 int cli_link_lost(const struct cli_worker_link *link)
 {
+    signal(SIGPIPE, SIG_IGN); /* stderr was the worker's, too */
     int status = cli_failf(link->session, HF_CLOSED,
                            "the worker of this program is gone; the program ends, and is started "
                            "again by the next worker");

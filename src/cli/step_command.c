@@ -40,6 +40,7 @@ static void close_fd(int *fd)
 
 static void become(const struct cli_step_command *command, pid_t parent, int out, int err)
 {
+    signal(SIGPIPE, SIG_DFL);
     if (dup2(out, STDOUT_FILENO) < 0 || dup2(err, STDERR_FILENO) < 0)
         _exit(126);
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
@@ -246,6 +247,7 @@ void cli_step_command_run(const struct cli_step_command *command, struct cli_ste
     };
     *result = (struct cli_step_result){ .end = CLI_STEP_EXITED };
     signal(SIGCHLD, SIG_DFL); /* inherited as ignored, it would take the exit code away */
+    void (*before)(int) = signal(SIGPIPE, SIG_IGN); /* stderr may be a pipe to a worker that dies */
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     int error = start(&running);
     if (error) {
@@ -262,4 +264,5 @@ void cli_step_command_run(const struct cli_step_command *command, struct cli_ste
     close_fd(&running.out);
     close_fd(&running.err);
     close_fd(&running.pid_fd);
+    signal(SIGPIPE, before);
 }
