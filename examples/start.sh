@@ -38,13 +38,14 @@ create_workflows()
 {
     holdfast workflow create media.thumbnail.v1 --max-attempts 4 -q
     holdfast workflow create billing.charge.v1 --max-attempts 3 --retry-base 1s -q
+    holdfast workflow create shop.order.v1 -q
 }
 
 start_workers()
 {
     "$thumbnails" "$HOLDFAST_STORE" 2>"$data/thumbnails.log" &
     started+=($!)
-    holdfast worker --exec "billing.*=$examples/charge.sh" 2>"$data/charge.log" &
+    holdfast worker --exec "billing.*=$examples/charge.sh" --exec "shop.order.*=$examples/order.sh" 2>"$data/charge.log" &
     started+=($!)
 }
 
@@ -52,13 +53,15 @@ say_what_to_try()
 {
     cat <<TEXT
 
-Two workers are running: thumbnails (in C) serves media.thumbnail.v1, charge.sh (in shell) serves billing.*
+Two workers are running: thumbnails (in C) serves media.thumbnail.v1; the other runs charge.sh for billing.* and order.sh,
+a durable script that charges, sleeps and waits for a signal, for shop.order.v1.
 Their logs are in $data. In another terminal, try:
 
   export HOLDFAST_STORE=$HOLDFAST_STORE
   holdfast list                                          what there is, newest first
   holdfast list --status failed                          the declined cards
   holdfast trigger billing.charge.v1 '{"invoice":7}' --wait
+  holdfast trigger shop.order.v1 --key o-7; sleep 3; holdfast signal shop.order.v1/o-7 packed '"me"'
   holdfast get RUN                                       all about one run
   holdfast events RUN                                    its journal
   holdfast cancel RUN --reason "changed my mind"
@@ -73,6 +76,7 @@ trigger_some()
 {
     holdfast trigger media.thumbnail.v1 "{\"image\":\"photo-$1.jpg\"}" -q >/dev/null
     holdfast trigger billing.charge.v1 "{\"invoice\":$1}" --subject "customer-$(($1 % 7))" -q >/dev/null
+    (($1 % 5)) || holdfast trigger shop.order.v1 "{\"order\":$1}" -q >/dev/null
 }
 
 count()
