@@ -58,7 +58,8 @@ bool cli_link_open(struct cli_worker_link *link, struct cli_session *session, bo
                    int *status)
 {
     const char *path = socket_path();
-    *link = (struct cli_worker_link){ .session = session, .fd = -1, .in = { ANSWER_MOST } };
+    *link =
+        (struct cli_worker_link){ .session = session, .fd = -1, .in = { .limit = ANSWER_MOST } };
     if (!path) {
         *status = cli_failf(session, HF_INVALID,
                             "this command works inside a program that a worker runs with --exec; "
