@@ -34,5 +34,8 @@ void bench_latency_across(struct bench *bench);
 void bench_claim_flat(struct bench *bench);
 void bench_memory(struct bench *bench);
 void bench_first_claim(struct bench *bench);
+void bench_steps(struct bench *bench);
+void bench_fan_out(struct bench *bench);
+void bench_asleep(struct bench *bench);
 
 #endif

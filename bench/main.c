@@ -26,6 +26,10 @@ static const struct workload workloads[] = {
     { "claim_flat", 2000000, 0, bench_claim_flat, "cost of a claim from 1,000 to so many pending" },
     { "memory", 100000, 0, bench_memory, "resident size of a worker with so many pending" },
     { "first_claim", 1, 0, bench_first_claim, "opening a store to the first handler" },
+    { "steps", 3000, 64, bench_steps,
+      "functions of 10 no-op steps, each durable before the next; per_second counts steps" },
+    { "fan_out", 10000, 0, bench_fan_out, "one function and so many children, until all is done" },
+    { "asleep", 100000, 0, bench_asleep, "cost of a worker while so many runs sleep" },
 };
 
 static int usage(void)

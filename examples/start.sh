@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Two workers and a stream of runs on one SQLite file. Ctrl-C stops them; started again, they go on where they ended.
+# Three workers and a stream of runs on one SQLite file. Ctrl-C stops them; started again, they go on where they ended.
 #
 #   examples/start.sh DIR     DIR holds the data; holdfast must be on PATH
 set -euo pipefail
@@ -7,7 +7,7 @@ set -euo pipefail
 examples=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 data=$(realpath -m "${1:?usage: start.sh DIR}")
 command -v holdfast >/dev/null || { echo "start.sh: put holdfast on PATH first, or use ./run" >&2; exit 1; }
-thumbnails=$(dirname "$(command -v holdfast)")/../../examples/thumbnails
+programs=$(dirname "$(command -v holdfast)")/../../examples
 started=()
 
 export HOLDFAST_STORE=sqlite:$data/shop.db
@@ -39,13 +39,17 @@ create_workflows()
     holdfast workflow create media.thumbnail.v1 --max-attempts 4 -q
     holdfast workflow create billing.charge.v1 --max-attempts 3 --retry-base 1s -q
     holdfast workflow create shop.order.v1 -q
+    holdfast workflow create shop.pack.v1 -q
+    holdfast workflow create shop.delivery.v1 -q
 }
 
 start_workers()
 {
-    "$thumbnails" "$HOLDFAST_STORE" 2>"$data/thumbnails.log" &
+    "$programs/thumbnails" "$HOLDFAST_STORE" 2>"$data/thumbnails.log" &
     started+=($!)
-    holdfast worker --exec "billing.*=$examples/charge.sh" --exec "shop.order.*=$examples/order.sh" 2>"$data/charge.log" &
+    "$programs/order" "$HOLDFAST_STORE" 2>"$data/order.log" &
+    started+=($!)
+    holdfast worker --exec "billing.*=$examples/charge.sh" --exec "shop.delivery.*=$examples/deliver.sh" 2>"$data/charge.log" &
     started+=($!)
 }
 
@@ -53,15 +57,19 @@ say_what_to_try()
 {
     cat <<TEXT
 
-Two workers are running: thumbnails (in C) serves media.thumbnail.v1; the other runs charge.sh for billing.* and order.sh,
-a durable script that charges, sleeps and waits for a signal, for shop.order.v1.
+Three workers are running: thumbnails (in C) serves media.thumbnail.v1; order (in C) serves shop.order.v1, a durable
+function that waits for an approval: every second order needs yours; the third runs charge.sh for billing.* and deliver.sh,
+a durable script that waits for a signal, for shop.delivery.*.
 Their logs are in $data. In another terminal, try:
 
   export HOLDFAST_STORE=$HOLDFAST_STORE
   holdfast list                                          what there is, newest first
   holdfast list --status failed                          the declined cards
+  holdfast list --workflow shop.order.v1 --status waiting
+  holdfast signal RUN approval '{"by":"ann"}'            approve an order; without it, the money goes back after a minute
   holdfast trigger billing.charge.v1 '{"invoice":7}' --wait
-  holdfast trigger shop.order.v1 --key o-7; sleep 3; holdfast signal shop.order.v1/o-7 packed '"me"'
+  holdfast trigger shop.delivery.v1 '{"order":7}' --key d-7
+  holdfast signal shop.delivery.v1/d-7 packed '"me"'     within ten seconds; else a robot packs it
   holdfast get RUN                                       all about one run
   holdfast events RUN                                    its journal
   holdfast cancel RUN --reason "changed my mind"
@@ -76,12 +84,21 @@ trigger_some()
 {
     holdfast trigger media.thumbnail.v1 "{\"image\":\"photo-$1.jpg\"}" -q >/dev/null
     holdfast trigger billing.charge.v1 "{\"invoice\":$1}" --subject "customer-$(($1 % 7))" -q >/dev/null
-    (($1 % 5)) || holdfast trigger shop.order.v1 "{\"order\":$1}" -q >/dev/null
+    (($1 % 5)) || holdfast trigger shop.delivery.v1 "{\"order\":$1}" -q >/dev/null
+}
+
+# The even ones are approved at once; the signal lies there until the order asks for it.
+order_one()
+{
+    local id
+    id=$(holdfast trigger shop.order.v1 '{"items":3}' --subject "customer-$(($1 % 7))" -q)
+    (($1 % 2)) || holdfast signal "$id" approval '{"by":"the shop"}' -q >/dev/null
+    echo "          an order: holdfast events $id --follow"
 }
 
 count()
 {
-    holdfast list --status "$1" --limit 1000 --json -q | wc -l
+    holdfast list --status "$1" --limit 1000 --json -q "${@:2}" | wc -l
 }
 
 mkdir -p "$data"
@@ -93,9 +110,11 @@ say_what_to_try
 
 for ((n = 1; ; n++)); do
     trigger_some "$n"
+    ((n % 10 != 1)) || order_one $((n / 10))
     if ((n % 5 == 0)); then
-        printf '%s  triggered %d and %d; succeeded %d, failed %d, waiting for another try %d\n' "$(date +%T)" "$n" "$n" \
-            "$(count succeeded)" "$(count failed)" "$(count pending)"
+        printf '%s  triggered %d and %d; succeeded %d, failed %d, waiting for another try %d; orders waiting %d\n' "$(date +%T)" \
+            "$n" "$n" "$(count succeeded)" "$(count failed)" "$(count pending)" \
+            "$(count waiting --workflow shop.order.v1)"
     fi
     sleep 1 &
     wait $! || true

@@ -128,10 +128,13 @@ typedef struct hf_filter {
 /* Newest first; pages are stable while others write. */
 HF_PUBLIC hf_code hf_list(hf_client *client, hf_runs **out, const hf_filter *filter,
                           hf_error *err) HF_MUST_CHECK;
+/* How many children the run has in each status, without the deleted ones. */
+HF_PUBLIC hf_code hf_child_counts(hf_client *client, int64_t counts[HF_STATUS_COUNT], hf_id run,
+                                  hf_error *err) HF_MUST_CHECK;
 /* Blocks until the run has finished or `timeout` us have passed (HF_TIMEOUT; < 0: forever). Woken, not polled. */
 HF_PUBLIC hf_code hf_wait(hf_client *client, hf_run **out, hf_id id, int64_t timeout,
                           hf_error *err) HF_MUST_CHECK;
-/* The run's journal after `after_seq`, oldest first, at most `limit` (1..1000). */
+/* The run's journal after `after_seq`, oldest first, at most `limit` (1..1000). HF_NOT_FOUND: no such run. */
 HF_PUBLIC hf_code hf_events_list(hf_client *client, hf_events **out, hf_id id, int64_t after_seq,
                                  int limit, hf_error *err) HF_MUST_CHECK;
 /* The same, but blocks until there is at least one (HF_TIMEOUT after `timeout` us). */
@@ -165,6 +168,27 @@ typedef enum hf_action {
 HF_PUBLIC hf_code hf_change_run(hf_client *client, hf_id id, hf_action action,
                                 const hf_change *change, hf_error *err) HF_MUST_CHECK;
 HF_PUBLIC const char *hf_action_name(hf_action action);
+
+typedef struct hf_fork_options {
+    int version;       /* HF_FORK_VERSION */
+    const char *input; /* JSON; NULL: that of the old run */
+    const char *key;   /* of the new run; NULL: none */
+    const char *reason;
+} hf_fork_options;
+
+#define HF_FORK_VERSION 1
+#define HF_FORK_INIT                                                                               \
+    {                                                                                              \
+        HF_FORK_VERSION, NULL, NULL, NULL                                                          \
+    }
+
+/* Starts a new run like an old one (workflow, input, subject, reference, tags, priority, partition, trace) that remembers the
+ * steps which the old one had finished before `step` began (NULL: none), so that it goes on from there. Its journal says
+ * `forked_from`. The old run may have ended or not, and is not touched; its parent, key, mail and children are not the new
+ * run's. HF_NOT_ALLOWED when the new run would wait for children that the old one started and did not wait for. With a key,
+ * the same fork twice gives the same run. `options` may be NULL. */
+HF_PUBLIC hf_code hf_fork(hf_client *client, hf_triggered *out, hf_id run, const char *step,
+                          const hf_fork_options *options, hf_error *err) HF_MUST_CHECK;
 
 typedef struct hf_bulk_result {
     int64_t matched;

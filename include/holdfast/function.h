@@ -6,7 +6,10 @@
  *
  * Names: each call is remembered under its name. The second use of a name in one run is remembered as "name#2", and so on.
  * Calls must come in the same order every time; one that does not match what is remembered fails the run with the error code
- * history_mismatch, which names both. From then on, and once the run is lost, every call returns the same error.
+ * history_mismatch, which names both. From then on, and once the run is lost, every call returns the same error. A name is 1
+ * to 500 bytes and does not itself end with "#" and a number.
+ *
+ * A step is ended before the next call is made. Times given as a negative number have passed already.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef HOLDFAST_FUNCTION_H
 #define HOLDFAST_FUNCTION_H
@@ -36,7 +39,7 @@ typedef struct hf_step {
     int attempt;
     int64_t started_at;
     int64_t deadline;
-    char key[512];
+    char key[560];
 } hf_step;
 
 typedef struct hf_step_options {
@@ -61,7 +64,8 @@ HF_PUBLIC bool hf_step_begin_with(hf_ctx *ctx, const char *name, const hf_step_o
 /* The same for every attempt of this step of this run, and for no other: hand it to what must not happen twice. */
 HF_PUBLIC const char *hf_step_key(const hf_step *step);
 HF_PUBLIC int hf_step_attempt(const hf_step *step);
-/* Remembers the output (JSON; NULL: null), durably, before it returns. */
+/* Remembers the output (JSON; NULL: null), durably, before it returns. HF_INVALID, HF_TOO_LARGE: nothing is remembered, and
+ * the step is still to be ended. */
 HF_PUBLIC hf_code hf_step_done(hf_step *step, const char *json);
 /* An attempt failed. HF_SUSPENDED: it is tried again later. Otherwise it has failed for good, which is remembered, and
  * hf_step_result tells. HF_PERMANENT as `code` leaves no more attempts. */
@@ -91,7 +95,7 @@ HF_PUBLIC hf_code hf_pause_here(hf_ctx *ctx, const char *name, int64_t us) HF_MU
 /* ---- Signals ---- */
 
 /* The next signal of this name (hf_signal, `holdfast signal`), in the order of arrival, also one that was sent before. The
- * payload (JSON) lives as long as the handler runs. HF_TIMEOUT when `timeout` us (0: none) have passed first. */
+ * payload (JSON; NULL: not wanted) lives as long as the handler runs. HF_TIMEOUT when `timeout` us (0: none) have passed first. */
 HF_PUBLIC hf_code hf_wait_signal(hf_ctx *ctx, const char *name, int64_t timeout,
                                  const char **payload) HF_MUST_CHECK;
 
@@ -115,7 +119,8 @@ typedef enum hf_wait_for {
  * `count` ids. */
 HF_PUBLIC hf_code hf_children_start(hf_ctx *ctx, const char *name, const hf_trigger_spec *specs,
                                     size_t count, hf_id *ids) HF_MUST_CHECK;
-/* HF_TIMEOUT when `timeout` us (0: none) have passed first; `ends` has room for `count`, in the order of `ids`. */
+/* HF_TIMEOUT when `timeout` us (0: none) have passed first; `ends` has room for `count`, in the order of `ids`, which are
+ * different children of this run. What one wait has seen ended is ended for all later ones. */
 HF_PUBLIC hf_code hf_children_wait(hf_ctx *ctx, const char *name, const hf_id *ids, size_t count,
                                    hf_wait_for what, int64_t timeout,
                                    hf_child_end *ends) HF_MUST_CHECK;
@@ -129,7 +134,7 @@ HF_PUBLIC hf_code hf_child_wait(hf_ctx *ctx, const char *name, hf_id id,
 
 /* How far the run is: 0 to 100, and a few words (or NULL). Seen at once by whoever looks at the run; not remembered. */
 HF_PUBLIC hf_code hf_progress(hf_ctx *ctx, int percent, const char *text) HF_MUST_CHECK;
-/* Publishes the run's state (JSON) at once; not remembered. */
+/* Publishes the run's state (JSON; NULL: null) at once; not remembered. */
 HF_PUBLIC hf_code hf_publish(hf_ctx *ctx, const char *json) HF_MUST_CHECK;
 /* Puts an event into the outbox, once. */
 HF_PUBLIC hf_code hf_emit(hf_ctx *ctx, const char *type, const char *json) HF_MUST_CHECK;
@@ -140,7 +145,7 @@ HF_PUBLIC hf_code hf_now(hf_ctx *ctx, int64_t *us) HF_MUST_CHECK; /* the store's
 HF_PUBLIC hf_code hf_random(hf_ctx *ctx, uint64_t *number) HF_MUST_CHECK;
 HF_PUBLIC hf_code hf_uuid(hf_ctx *ctx, hf_id *id) HF_MUST_CHECK;
 /* Which version of a piece of code this run goes through: `current` for runs that come here for the first time, 0 for those
- * that passed here before the change was there. Remembered. */
+ * that passed here before the change was there. Remembered: the first answer for a change holds for the whole run. */
 HF_PUBLIC hf_code hf_version(hf_ctx *ctx, const char *change, int current,
                              int *version) HF_MUST_CHECK;
 

@@ -37,9 +37,9 @@ typedef struct hf_claimed {
     int64_t retry_base;
     int64_t retry_cap;
     const char *dead_letter; /* workflow to start when it fails for good; NULL: none */
-    hf_mail *mail;           /* visible and not consumed, in order */
+    hf_mail *mail;           /* visible and not consumed, in order; at most the first 100,000 */
     size_t mail_count;
-    hf_event *steps; /* finished steps, by sequence */
+    hf_event *steps; /* recorded steps, and where the run was tried again, by sequence */
     size_t step_count;
     int64_t seen_position; /* hand these two back with a transition to waiting */
     int64_t seen_at;
@@ -142,7 +142,7 @@ typedef struct hf_transition {
     size_t timer_count;
     const char *const *cancelled_timers; /* keys */
     size_t cancelled_timer_count;
-    const hf_trigger_spec *children; /* their ends come back as mail */
+    const hf_trigger_spec *children; /* their ends come back as mail, also when they are deleted */
     size_t child_count;
     const hf_trigger_spec *starts; /* runs started without a tie to this one */
     size_t start_count;
@@ -161,8 +161,8 @@ typedef struct hf_transition {
 HF_PUBLIC hf_code hf_commit(hf_client *client, const hf_transition *transition, hf_id *child_ids,
                             hf_error *err) HF_MUST_CHECK;
 
-/* Trigger with a first transition applied at once: its state, events, timers, outbox, tasks and turn (WAIT, or RETRY for
- * "pending"). */
+/* Trigger with a first transition applied at once: its state, events, timers, children, starts, outbox, tasks and turn
+ * (WAIT, or RETRY for "pending"). If a run with the key is there already, nothing of it is applied. */
 HF_PUBLIC hf_code hf_trigger_with(hf_client *client, hf_triggered *out, const hf_trigger_spec *spec,
                                   const hf_transition *initial, hf_error *err) HF_MUST_CHECK;
 

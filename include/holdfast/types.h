@@ -48,6 +48,8 @@ typedef enum hf_status {
 #undef HF_STATUS_ENUM
 } hf_status;
 
+#define HF_STATUS_COUNT 7 /* their numbers are 0 to 6 */
+
 HF_PUBLIC const char *hf_status_name(hf_status status);
 HF_PUBLIC bool hf_status_parse(const char *name, hf_status *out) HF_MUST_CHECK;
 HF_PUBLIC bool hf_status_finished(hf_status status);

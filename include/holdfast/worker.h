@@ -63,10 +63,12 @@ typedef struct hf_worker_event {
 /* Called from the worker's threads; must be quick and thread-safe. */
 typedef void (*hf_worker_observer)(const hf_worker_event *event, void *arg);
 
+#define HF_MAX_THREADS 1024 /* of one worker */
+
 typedef struct hf_worker_options {
     int version;      /* HF_WORKER_OPTIONS_VERSION */
     const char *name; /* unique; default host:pid:random */
-    int threads;      /* handlers at once; default 2 x cores, at least 4 */
+    int threads;      /* handlers at once, at most HF_MAX_THREADS; default 2 x cores, at least 4 */
     const char *const
         *prefixes; /* served workflows, "billing." or "billing.*"; default: those of the handlers */
     size_t prefix_count;

@@ -5,9 +5,12 @@
 #include "cli/filter.h"
 #include "cli/inside.h"
 #include "cli/run_ref.h"
+#include "cli/table.h"
 #include "cli/terminal.h"
 
 #include <inttypes.h>
+
+enum { FIRST_SHOWN = 10 };
 
 static struct {
     const char *reason;
@@ -22,7 +25,8 @@ static struct {
                 .value = &args.revision, .min = 1, .max = INT64_MAX),                              \
         CLI_OPTIONS_OF(cli_filter_options),                                                        \
         CLI_OPT(SWITCH, 0, "all", NULL, "every run of the tenant", .value = &args.all),            \
-        CLI_OPT(SWITCH, 'n', "dry-run", NULL, "only count the runs that match",                    \
+        CLI_OPT(SWITCH, 'n', "dry-run", NULL,                                                      \
+                "change nothing: count the runs that match and show the first",                    \
                 .value = &args.dry_run),                                                           \
         CLI_OPT(SWITCH, 'y', "yes", NULL, "do not ask before changing many", .value = &args.yes)
 
@@ -103,12 +107,33 @@ static void show_bulk(const struct cli_session *session, const hf_bulk_result *r
     struct bulk_answer answer = { session->command->name, args.dry_run, *result };
     if (session->json)
         cli_record_json(stdout, bulk_fields, &answer);
+    else if (session->quiet)
+        return;
     else if (args.dry_run)
         printf("%" PRId64 " matched; nothing was changed\n", result->matched);
     else
         printf("%" PRId64 " matched, %" PRId64 " changed, %" PRId64
                " refused since their status does not allow it\n",
                result->matched, result->changed, result->refused);
+}
+
+/* Some of those that would be changed, so that a wrong filter is seen. */
+static int show_first(struct cli_session *session, const hf_filter *filter)
+{
+    hf_runs *runs = NULL;
+    hf_error err = { 0 };
+    hf_filter few = *filter;
+    few.limit = FIRST_SHOWN;
+    if (session->json || session->quiet)
+        return CLI_OK;
+    if (hf_list(session->client, &runs, &few, &err) != HF_OK)
+        return cli_fail(session, &err);
+    cli_table_print(session, cli_run_columns, cli_run_fields, runs->items, sizeof *runs->items,
+                    runs->count, true);
+    if (runs->next)
+        puts("...");
+    hf_runs_free(runs);
+    return CLI_OK;
 }
 
 struct bar {
@@ -156,6 +181,8 @@ static int change_matching(struct cli_session *session, hf_action action)
     hf_filter filter = cli_filter(session);
     if (action == HF_RESTORE)
         filter.deleted = true;
+    if (args.dry_run && (status = show_first(session, &filter)) != CLI_OK)
+        return status;
     if (!args.dry_run && !is_confirmed(session, &filter, action, &bar.total, &status))
         return status;
     hf_code code = hf_bulk(session->client, &result, &filter, action, &change, args.dry_run,
@@ -187,7 +214,7 @@ static int change_runs(struct cli_session *session, hf_action action, int count,
 #define BULK_DETAILS                                                                               \
     "\nRUN is an id, or WORKFLOW/KEY. Instead of naming runs, choose them by the options that "    \
     "`list` has: all that match are changed, after a question or with --yes; --dry-run counts "    \
-    "them."
+    "them and shows the first."
 
 #define CHANGE_FUNCTION(function, action_)                                                         \
     static int function(struct cli_session *session, int count, char **operands)                   \
@@ -243,7 +270,8 @@ const struct cli_command cli_command_pause = {
 CHANGE_COMMAND(resume, "resume", HF_RESUME, "Let paused runs go on", "They go on where they were.",
                "holdfast resume --status paused --prefix billing. --yes");
 CHANGE_COMMAND(retry, "retry", HF_RETRY_RUN, "Try failed or cancelled runs again",
-               "They are pending again, with all their attempts; finished steps are not repeated.",
+               "They are pending again, with all their attempts. Failed steps are tried again, "
+               "those that succeeded are not.",
                "holdfast retry --status failed --created-after 1d --yes");
 CHANGE_COMMAND(delete, "delete", HF_DELETE, "Delete runs softly, so that purge removes them later",
                "A deleted run is hidden from lists and never starts again; its key is free. "

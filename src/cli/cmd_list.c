@@ -25,7 +25,7 @@ static const struct cli_option options[] = {
     CLI_OPTIONS_END,
 };
 
-static const struct cli_column columns[] = {
+const struct cli_column cli_run_columns[] = {
     { .header = "ID", .field = "id" },
     { .header = "WORKFLOW", .field = "workflow", .shrinks = true, .least = 8 },
     { .header = "STATUS", .field = "status", .least = 9 },
@@ -47,8 +47,8 @@ static bool show_page(struct cli_session *session, hf_filter *filter, char **cur
         *status = cli_fail(session, &err);
         return false;
     }
-    cli_table_print(session, columns, cli_run_fields, runs->items, sizeof *runs->items, runs->count,
-                    *shown == 0);
+    cli_table_print(session, cli_run_columns, cli_run_fields, runs->items, sizeof *runs->items,
+                    runs->count, *shown == 0);
     *shown += (int64_t)runs->count;
     free(*cursor);
     *cursor = runs->next ? hf__strdup(runs->next) : NULL;

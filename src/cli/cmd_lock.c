@@ -202,5 +202,6 @@ const struct cli_command cli_command_lock = {
     .min_operands = 2,
     .max_operands = CLI_MANY,
     .options = options,
+    .creates = true,
     .run = lock,
 };

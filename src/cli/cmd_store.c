@@ -9,7 +9,8 @@
 static bool check_only;
 
 static const struct cli_option migrate_options[] = {
-    CLI_OPT(SWITCH, 0, "check", NULL, "change nothing; exit code 5 if the schema is older or newer",
+    CLI_OPT(SWITCH, 0, "check", NULL,
+            "change nothing; exit code 5 if the schema is too old or too new for this program",
             .value = &check_only),
     CLI_OPTIONS_END,
 };
@@ -27,6 +28,18 @@ static const struct cli_field schema_fields[] = {
     { NULL, CLI_FIELD_TEXT, 0 },
 };
 
+/* A newer schema that this program must not use was refused when the store was opened. */
+static void tell(const struct schema *schema)
+{
+    if (schema->schema > schema->newest)
+        printf(
+            "%s has schema version %d, newer than %d, the newest that this program knows; it can "
+            "go on using it\n",
+            schema->store, schema->schema, schema->newest);
+    else
+        printf("%s has schema version %d, which is up to date\n", schema->store, schema->schema);
+}
+
 static int migrate(struct cli_session *session, int count, char **operands)
 {
     (void)count, (void)operands;
@@ -40,7 +53,7 @@ static int migrate(struct cli_session *session, int count, char **operands)
     if (session->json)
         cli_record_json(stdout, schema_fields, &schema);
     else if (!session->quiet)
-        printf("%s has schema version %d, which is up to date\n", schema.store, schema.schema);
+        tell(&schema);
     return CLI_OK;
 }
 
@@ -52,6 +65,7 @@ const struct cli_command cli_command_migrate = {
                "Running workers of the version before go on meanwhile.",
     .examples = "holdfast --store sqlite:orders.db migrate\nholdfast migrate --check",
     .options = migrate_options,
+    .creates = true,
     .run = migrate,
 };
 

@@ -104,6 +104,7 @@ const struct cli_command cli_command_tenant_create = {
     .examples = "holdfast tenant create acme\nholdfast --tenant acme list",
     .min_operands = 1,
     .max_operands = 1,
+    .creates = true,
     .run = create,
 };
 

@@ -28,7 +28,7 @@ static const struct cli_option options[] = {
             "claim the workflows whose name begins so, as in billing.; may be repeated",
             .value = &args.prefixes),
     CLI_OPT(NUMBER, 0, "threads", "N", "runs at once; default two for each core, at least 4",
-            .value = &args.threads, .min = 1, .max = 10000),
+            .value = &args.threads, .min = 1, .max = HF_MAX_THREADS),
     CLI_OPT(TEXT, 0, "name", "NAME", "its unique name; default host:pid:random",
             .value = &args.name),
     CLI_OPT(TEXTS, 0, "serve-tenant", "TENANT",
@@ -232,5 +232,6 @@ const struct cli_command cli_command_worker = {
                 "WORKER_TYPE_PREFIXES=billing.,mail. holdfast worker -x 'billing.*=./bill' -x "
                 "'mail.*=./mail'",
     .options = options,
+    .creates = true,
     .run = worker,
 };

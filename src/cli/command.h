@@ -16,6 +16,8 @@ struct cli_command {
     const char *examples; /* one per line; may be NULL */
     int min_operands;
     int max_operands;
+    bool
+        creates; /* makes a SQLite store that is not there; the others refuse, in case of a typing error */
     const struct cli_option *options; /* ends with CLI_END; may be NULL */
     /* Returns an exit code. Operands are valid UTF-8 and as many as allowed. */
     int (*run)(struct cli_session *session, int count, char **operands);

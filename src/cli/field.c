@@ -190,13 +190,19 @@ static void add_json_value(struct hf__buffer *out, const struct cli_field *field
     }
 }
 
+void cli_record_members(struct hf__buffer *out, const struct cli_field *fields, const void *record)
+{
+    for (const struct cli_field *field = fields; field->name; field++) {
+        hf__buffer_addf(out, "%s\"%s\":", field == fields ? "" : ",", field->name);
+        add_json_value(out, field, record);
+    }
+}
+
 void cli_record_json(FILE *out, const struct cli_field *fields, const void *record)
 {
     struct hf__buffer line = { 0 };
-    for (const struct cli_field *field = fields; field->name; field++) {
-        hf__buffer_addf(&line, "%s\"%s\":", field == fields ? "{" : ",", field->name);
-        add_json_value(&line, field, record);
-    }
+    hf__buffer_add_text(&line, "{");
+    cli_record_members(&line, fields, record);
     hf__buffer_add_text(&line, "}\n");
     if (line.failed)
         fputs("holdfast: memory ran out\n", stderr);
@@ -236,6 +242,42 @@ void cli_time_text(struct cli_session *session, int64_t time, char out[CLI_TIME_
         hf__time_format(time, out);
     else
         relative_text(time - cli_now(session), out);
+}
+
+void cli_span_text(int64_t us, char out[CLI_SPAN_TEXT])
+{
+    int64_t seconds = us / 1000000;
+    if (us < 0)
+        us = seconds = 0;
+    if (us < 100)
+        snprintf(out, CLI_SPAN_TEXT, "0ms");
+    else if (us < 10000)
+        snprintf(out, CLI_SPAN_TEXT, "%.1fms", (double)(us / 100) / 10);
+    else if (us < 1000000)
+        snprintf(out, CLI_SPAN_TEXT, "%" PRId64 "ms", us / 1000);
+    else if (seconds < 60)
+        snprintf(out, CLI_SPAN_TEXT, "%.1fs", (double)(us / 100000) / 10);
+    else if (seconds < 3600)
+        snprintf(out, CLI_SPAN_TEXT, "%" PRId64 "m %02" PRId64 "s", seconds / 60, seconds % 60);
+    else if (seconds < 86400)
+        snprintf(out, CLI_SPAN_TEXT, "%" PRId64 "h %02" PRId64 "m", seconds / 3600,
+                 seconds / 60 % 60);
+    else
+        snprintf(out, CLI_SPAN_TEXT, "%" PRId64 "d %" PRId64 "h", seconds / 86400,
+                 seconds / 3600 % 24);
+}
+
+void cli_count_text(int64_t count, char out[CLI_COUNT_TEXT])
+{
+    char digits[24];
+    int length = snprintf(digits, sizeof digits, "%" PRId64, count);
+    char *to = out;
+    for (int i = 0; i < length; i++) {
+        if (i > 0 && (length - i) % 3 == 0 && digits[i - 1] != '-')
+            *to++ = ',';
+        *to++ = digits[i];
+    }
+    *to = '\0';
 }
 
 /* "a, b" for ["a","b"]; what is not such an array stays as it is. */

@@ -22,7 +22,7 @@ static void show_failure(const hf_run *run)
     fputc('\n', stderr);
 }
 
-static int show_outcome(const struct cli_session *session, const hf_run *run)
+int cli_show_outcome(const struct cli_session *session, const hf_run *run)
 {
     bool succeeded = run->status == HF_SUCCEEDED;
     if (session->json)
@@ -40,7 +40,7 @@ int cli_wait_for(struct cli_session *session, const char *name, hf_id id, int64_
     hf_error err = { 0 };
     if (hf_wait(session->client, &run, id, timeout, &err) != HF_OK)
         return cli_run_fail(session, name, &err);
-    int status = show_outcome(session, run);
+    int status = cli_show_outcome(session, run);
     hf_run_free(run);
     return status;
 }

@@ -3,13 +3,16 @@
 
 #include "cli/command.h"
 #include "cli/terminal.h"
+#include "util/alloc.h"
 #include "util/buffer.h"
 #include "util/clock.h"
 #include "util/error.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct cli_session cli_the_session;
 
@@ -30,10 +33,39 @@ void cli_session_defaults(struct cli_session *session)
         session->store = "sqlite:holdfast.db";
 }
 
+static bool folder_exists(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder = slash && slash > path ? hf__strndup(path, (size_t)(slash - path)) : NULL;
+    bool exists = !folder || access(folder, F_OK) == 0;
+    free(folder);
+    return exists;
+}
+
+/* A command that only looks at what is there must not make a store of a typing error. What else is wrong with a path, the
+ * library tells. */
+static bool is_missing(const struct cli_session *session)
+{
+    const char *path = session->store + strlen("sqlite:");
+    if (!session->command || session->command->creates ||
+        strncmp(session->store, "sqlite:", strlen("sqlite:")) != 0)
+        return false;
+    return *path && strcmp(path, ":memory:") != 0 && !strchr(path, '?') &&
+           path[strlen(path) - 1] != '/' && access(path, F_OK) != 0 && errno == ENOENT &&
+           folder_exists(path);
+}
+
 static bool open_store(struct cli_session *session, bool no_migrate, int *status)
 {
     if (session->client)
         return true;
+    if (is_missing(session)) {
+        *status = cli_failf(session, HF_UNAVAILABLE,
+                            "no such store: there is no file \"%.300s\"; `holdfast migrate` "
+                            "creates it",
+                            session->store + strlen("sqlite:"));
+        return false;
+    }
     hf_options options = HF_OPTIONS_INIT;
     options.tenant = session->tenant;
     options.actor = session->actor;

@@ -83,6 +83,22 @@ static void shrink(struct layout *layout, int terminal)
     }
 }
 
+static size_t last_shown(const struct layout *layout)
+{
+    size_t last = 0;
+    for (size_t i = 0; i < layout->column_count; i++)
+        if (layout->widths[i] > 0)
+            last = i;
+    return last;
+}
+
+/* What cannot shrink enough loses its last columns: a row that goes on in the next line is harder to read. */
+static void drop(struct layout *layout, int terminal)
+{
+    while (terminal > 0 && total_width(layout) > terminal && last_shown(layout) > 0)
+        layout->widths[last_shown(layout)] = 0;
+}
+
 static void put_padding(int columns)
 {
     for (; columns > 0; columns--)
@@ -106,15 +122,6 @@ static void put_cell(const char *text, int width, bool right, bool last, const c
         put_padding(width - needed);
     if (!last)
         put_padding(GAP);
-}
-
-static size_t last_shown(const struct layout *layout)
-{
-    size_t last = 0;
-    for (size_t i = 0; i < layout->column_count; i++)
-        if (layout->widths[i] > 0)
-            last = i;
-    return last;
 }
 
 static void put_row(const struct layout *layout, char *const *cells, bool colors)
@@ -144,6 +151,7 @@ static void print_layout(struct layout *layout, struct cli_session *session, boo
 {
     measure(layout);
     shrink(layout, cli_terminal_width());
+    drop(layout, cli_terminal_width());
     if (first)
         put_row(layout, NULL, false);
     bool colors = cli_terminal_colors(session);

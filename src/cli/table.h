@@ -15,6 +15,9 @@ struct cli_column {
     char *(*make)(struct cli_session *session, const void *record);
 };
 
+/* What `list` shows of runs. */
+extern const struct cli_column cli_run_columns[];
+
 /* Rows of a table (JSON lines with --json), with the headers if it is the `first` page of an answer. Columns that are
  * empty in all rows are left out unless they have a least width. `stride` is the size of one record. */
 void cli_table_print(struct cli_session *session, const struct cli_column *columns,

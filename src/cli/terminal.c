@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include <wchar.h>
 
-enum { DEFAULT_WIDTH = 80, NARROWEST = 40, BAR = 30 };
+enum { DEFAULT_WIDTH = 80, DEFAULT_HEIGHT = 24, NARROWEST = 40, BAR = 30 };
 
 const char cli_color_end[] = "\033[0m";
 
@@ -34,6 +34,27 @@ int cli_terminal_width(void)
     if (width == 0)
         width = DEFAULT_WIDTH;
     return width < NARROWEST ? NARROWEST : width;
+}
+
+void cli_terminal_size(int *columns, int *rows)
+{
+    struct winsize size;
+    bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0;
+    *columns = known && size.ws_col > 0 ? size.ws_col : DEFAULT_WIDTH;
+    *rows = known && size.ws_row > 0 ? size.ws_row : DEFAULT_HEIGHT;
+}
+
+bool cli_terminal_utf8(void)
+{
+    static const char *const variables[] = { "LC_ALL", "LC_CTYPE", "LANG" };
+    if (!isatty(STDOUT_FILENO))
+        return false;
+    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
+        const char *locale = getenv(variables[i]);
+        if (locale && *locale)
+            return strcasestr(locale, "utf-8") || strcasestr(locale, "utf8");
+    }
+    return false;
 }
 
 bool cli_terminal_colors(const struct cli_session *session)

@@ -7,6 +7,10 @@
 
 /* Columns of the terminal on stdout; 0: stdout is no terminal. */
 int cli_terminal_width(void);
+/* Its real size, 80 x 24 when it is not known. */
+void cli_terminal_size(int *columns, int *rows);
+/* Whether stdout is a terminal that shows more than ASCII. */
+bool cli_terminal_utf8(void);
 /* Whether stdout shows colours: a terminal, and nobody said no. */
 bool cli_terminal_colors(const struct cli_session *session);
 /* The escape sequence for a status, "" without colours; `cli_color_end` undoes it. */

@@ -5,6 +5,7 @@
 
 #include "kernel/batch.h"
 #include "kernel/chores.h"
+#include "util/duration.h"
 #include "util/error.h"
 #include "util/json.h"
 #include "util/text.h"
@@ -65,6 +66,18 @@ static hf_code check_range(const char *what, int64_t value, int64_t low, int64_t
                     (long long)value, (long long)low, (long long)high);
 }
 
+static hf_code check_span(const char *what, int64_t value, int64_t low, int64_t high, hf_error *err)
+{
+    char texts[3][HF__DURATION_TEXT];
+    if (value >= low && value <= high)
+        return HF_OK;
+    hf__duration_format(value, texts[0]);
+    hf__duration_format(low, texts[1]);
+    hf__duration_format(high, texts[2]);
+    return hf__fail(err, HF_INVALID, "%s is %s; it must be between %s and %s", what, texts[0],
+                    texts[1], texts[2]);
+}
+
 hf_code hf__check_workflow_name(const char *name, bool internal, hf_error *err)
 {
     hf_code code = name ? hf__name_check("workflow name", name, err)
@@ -74,6 +87,54 @@ hf_code hf__check_workflow_name(const char *name, bool internal, hf_error *err)
         code = hf__fail(err, HF_INVALID,
                         "names that begin with \"" HF__CHORE_PREFIX "\" are the engine's own");
     return code;
+}
+
+/* A family's stem may end with a dot, which a name may not. */
+static hf_code check_stem(const char *pattern, size_t length, hf_error *err)
+{
+    char stem[HF__NAME_MAX + 1];
+    if (length == 0)
+        return HF_OK;
+    if (length >= sizeof stem)
+        return hf__fail(err, HF_INVALID, "the pattern \"%.40s...\" is longer than %d bytes",
+                        pattern, HF__NAME_MAX);
+    memcpy(stem, pattern, length);
+    stem[length] = '\0';
+    if (length > 1 && stem[length - 1] == '.')
+        stem[length - 1] = '\0';
+    return hf__name_check("pattern", stem, err);
+}
+
+hf_code hf__check_pattern(const char *pattern, hf_error *err)
+{
+    size_t length = pattern ? strlen(pattern) : 0;
+    if (length == 0)
+        return hf__fail(err, HF_INVALID,
+                        "a pattern is empty: use \"billing.charge.v1\", "
+                        "\"billing.*\" or \"*\"");
+    return check_stem(pattern, pattern[length - 1] == '*' ? length - 1 : length, err);
+}
+
+/* Lower-case hex digits, at least one of them not 0. */
+static bool is_trace_field(const char *text, size_t length)
+{
+    return strspn(text, "0123456789abcdef") >= length && strspn(text, "0") < length;
+}
+
+bool hf__trace_valid(const char *text)
+{
+    return strlen(text) == 55 && strncmp(text, "00-", 3) == 0 && is_trace_field(text + 3, 32) &&
+           text[35] == '-' && is_trace_field(text + 36, 16) && text[52] == '-' &&
+           strspn(text + 53, "0123456789abcdef") == 2;
+}
+
+static hf_code check_trace(const char *trace, hf_error *err)
+{
+    if (!trace || hf__trace_valid(trace))
+        return HF_OK;
+    return hf__fail(err, HF_INVALID,
+                    "the trace is not a W3C traceparent of version 00, as in "
+                    "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01 (lower-case hex)");
 }
 
 static hf_code check_tags(const hf_trigger_spec *spec, hf_error *err)
@@ -118,7 +179,7 @@ hf_code hf__check_trigger(const hf_trigger_spec *spec, size_t max_payload, bool 
     if (code == HF_OK)
         code = hf__check_optional_label("partition", spec->partition, err);
     if (code == HF_OK)
-        code = hf__check_optional_label("trace", spec->trace, err);
+        code = check_trace(spec->trace, err);
     if (code == HF_OK)
         code = check_range("priority", spec->priority, -MAX_PRIORITY, MAX_PRIORITY, err);
     if (code == HF_OK)
@@ -192,11 +253,11 @@ hf_code hf__check_workflow(const hf_workflow *workflow, unsigned mask, hf_error 
     if (code == HF_OK && mask & HF_SET_MAX_ATTEMPTS)
         code = check_range("max_attempts", workflow->max_attempts, 1, MAX_ATTEMPTS, err);
     if (code == HF_OK && mask & HF_SET_RETRY_BASE)
-        code = check_range("retry_base", workflow->retry_base, 0, HF_DAYS(365), err);
+        code = check_span("retry_base", workflow->retry_base, 0, HF_DAYS(365), err);
     if (code == HF_OK && mask & HF_SET_RETRY_CAP)
-        code = check_range("retry_cap", workflow->retry_cap, 0, HF_DAYS(365), err);
+        code = check_span("retry_cap", workflow->retry_cap, 0, HF_DAYS(365), err);
     if (code == HF_OK && mask & HF_SET_LEASE)
-        code = check_range("lease", workflow->lease, HF_MILLISECONDS(100), HF_DAYS(1), err);
+        code = check_span("lease", workflow->lease, HF_MILLISECONDS(100), HF_DAYS(1), err);
     if (code == HF_OK && mask & HF_SET_TIMEOUT)
         code = hf__check_duration("timeout", workflow->timeout, err);
     if (code == HF_OK && mask & HF_SET_RETENTION)

@@ -19,6 +19,10 @@ hf_code hf__check_time(const char *what, int64_t time, hf_error *err);
 hf_code hf__check_duration(const char *what, int64_t duration, hf_error *err);
 /* `internal`: names that begin with "holdfast." are allowed. */
 hf_code hf__check_workflow_name(const char *name, bool internal, hf_error *err);
+/* "billing.charge.v1", "billing.", "billing.*" or "*": a star stands at the end or nowhere. */
+hf_code hf__check_pattern(const char *pattern, hf_error *err);
+/* A W3C traceparent of version 00. */
+bool hf__trace_valid(const char *text);
 hf_code hf__check_trigger(const hf_trigger_spec *spec, size_t max_payload, bool internal,
                           hf_error *err);
 hf_code hf__check_signal(const hf_signal_spec *spec, size_t max_payload, hf_error *err);

@@ -32,5 +32,7 @@ hf_code hf__open(hf_client **out, const char *url, const hf_options *options,
 /* A client of the same engine for a tenant known by id. */
 hf_code hf__client_for(hf_client **out, struct hf__engine *engine, int tenant_id,
                        const char *tenant, const char *actor, hf_error *err);
+/* Registers a workflow of the engine's own in the client's tenant, if it is new there. */
+hf_code hf__workflow_ensure(hf_client *client, const char *name, hf_error *err);
 
 #endif

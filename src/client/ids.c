@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "util/alloc.h"
 #include "util/clock.h"
 #include "util/id.h"
 #include "util/random.h"
@@ -35,6 +36,14 @@ hf_id hf__new_id(void)
     hf_id id;
     hf__id_make(&id, now, &numbers);
     return id;
+}
+
+hf_id *hf__new_ids(size_t count)
+{
+    hf_id *ids = hf__calloc(count + 1, sizeof *ids);
+    for (size_t i = 0; ids && i < count; i++)
+        ids[i] = hf__new_id();
+    return ids;
 }
 
 uint64_t hf__shard_of(hf_id id)

@@ -5,8 +5,12 @@
 
 #include <holdfast/types.h>
 
+#include <stddef.h>
+
 /* Time-ordered and unique across machines. Each thread has its own random numbers. */
 hf_id hf__new_id(void);
+/* So many, to be freed; never NULL for none, NULL: no memory. */
+hf_id *hf__new_ids(size_t count);
 /* The flusher that operations on a run go to. */
 uint64_t hf__shard_of(hf_id id);
 

@@ -134,7 +134,8 @@ hf_code hf_list(hf_client *client, hf_runs **out, const hf_filter *filter, hf_er
         return code;
     int limit = filter->limit ? filter->limit : DEFAULT_LIMIT;
     struct hf__ask ask;
-    hf__ask_begin(&ask, client->engine, HF__STMT_LIST_RUNS);
+    hf__ask_begin(&ask, client->engine,
+                  hf_id_is_zero(filter->parent) ? HF__STMT_LIST_RUNS : HF__STMT_LIST_CHILDREN);
     hf_runs *page = hf__answer_new(sizeof *page);
     code = page ? hf__filter_fill(&ask, client, filter, &before, limit + 1, err) : hf__nomem(err);
     if (code == HF_OK) {
@@ -165,6 +166,25 @@ hf_code hf__count_runs(hf_client *client, int64_t *out, const hf_filter *filter,
     return code;
 }
 
+hf_code hf_child_counts(hf_client *client, int64_t counts[HF_STATUS_COUNT], hf_id run,
+                        hf_error *err)
+{
+    struct hf__ask ask;
+    struct hf__cell *c = hf__ask_begin(&ask, client->engine, HF__STMT_COUNT_CHILDREN);
+    c[0] = hf__number(client->tenant_id);
+    c[1] = hf__uuid(&run);
+    memset(counts, 0, HF_STATUS_COUNT * sizeof *counts);
+    hf_code code = hf__ask_send(&ask, err);
+    for (int i = 0; code == HF_OK && i < ask.out.nrows; i++) {
+        const struct hf__cell *row = hf__table_row(&ask.out, i);
+        int64_t status = hf__as_number(row[0]);
+        if (status >= 0 && status < HF_STATUS_COUNT)
+            counts[status] = hf__as_number(row[1]);
+    }
+    hf__ask_end(&ask);
+    return code;
+}
+
 static void read_event(hf_event *event, const struct hf__cell *c)
 {
     event->run = hf__as_uuid(c[0]);
@@ -177,6 +197,15 @@ static void read_event(hf_event *event, const struct hf__cell *c)
     event->step = hf__as_text(c[7]);
     event->data = hf__as_text(c[8]);
     event->at = hf__as_number(c[9]);
+}
+
+/* Nothing was found: because there is nothing new, or because there is no such run? */
+static hf_code check_exists(hf_client *client, hf_id id, hf_error *err)
+{
+    hf_run *run = NULL;
+    hf_code code = hf_get(client, &run, id, err);
+    hf_run_free(run);
+    return code;
 }
 
 hf_code hf_events_list(hf_client *client, hf_events **out, hf_id id, int64_t after_seq, int limit,
@@ -205,6 +234,8 @@ hf_code hf_events_list(hf_client *client, hf_events **out, hf_id id, int64_t aft
     }
     for (size_t i = 0; code == HF_OK && i < events->count; i++)
         read_event(&events->items[i], hf__table_row(&ask.out, (int)i));
+    if (code == HF_OK && events->count == 0)
+        code = check_exists(client, id, err);
     if (code == HF_OK)
         *out = events;
     else

@@ -112,7 +112,7 @@ static hf_code check_claim(const hf_claim_spec *spec, hf_error *err)
     if (code == HF_OK && (spec->lease < 0 || spec->lease > HF_DAYS(1)))
         code = hf__fail(err, HF_INVALID, "a lease must be at most a day");
     for (size_t i = 0; code == HF_OK && i < spec->pattern_count; i++)
-        code = hf__label_check("pattern", spec->patterns[i] ? spec->patterns[i] : "", 201, err);
+        code = hf__check_pattern(spec->patterns[i], err);
     return code;
 }
 
@@ -158,22 +158,14 @@ hf_code hf_claim(hf_client *client, hf_claims **out, const hf_claim_spec *spec, 
 
 /* ---- Commit ---- */
 
-static hf_id *new_ids(size_t count)
-{
-    hf_id *ids = hf__calloc(count + 1, sizeof *ids);
-    for (size_t i = 0; ids && i < count; i++)
-        ids[i] = hf__new_id();
-    return ids;
-}
-
 hf_code hf_commit(hf_client *client, const hf_transition *transition, hf_id *child_ids,
                   hf_error *err)
 {
     hf_code code = hf__check_transition(transition, hf__engine_max_payload(client->engine), err);
     if (code != HF_OK)
         return code;
-    hf_id *children = new_ids(transition->child_count);
-    hf_id *starts = new_ids(transition->start_count);
+    hf_id *children = hf__new_ids(transition->child_count);
+    hf_id *starts = hf__new_ids(transition->start_count);
     if (children && starts) {
         struct hf__op op = {
             .kind = HF__OP_COMMIT,

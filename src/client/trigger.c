@@ -9,17 +9,13 @@
 #include "util/alloc.h"
 #include "util/error.h"
 
-/* What a run can begin with: it cannot have ended, nor have mail or children before it exists. */
+/* What a run can begin with: it cannot have ended, nor have mail before it exists. */
 static hf_code check_initial(const hf_transition *initial, size_t max_payload, hf_error *err)
 {
     hf_code code = hf__check_transition(initial, max_payload, err);
     if (code == HF_OK && initial->turn != HF_TURN_WAIT && initial->turn != HF_TURN_RETRY)
         code =
             hf__fail(err, HF_INVALID, "a first transition can only wait or leave the run pending");
-    if (code == HF_OK && (initial->child_count || initial->start_count || initial->wait_children))
-        code = hf__fail(err, HF_INVALID,
-                        "a first transition cannot start other runs: start them with the run's "
-                        "first turn");
     return code;
 }
 
@@ -64,9 +60,19 @@ hf_code hf_trigger_with(hf_client *client, hf_triggered *out, const hf_trigger_s
     hf_code code = prepare(client, spec, initial, &op, &out->no_worker, err);
     if (code != HF_OK)
         return out->code = code;
-    hf__engine_apply(client->engine, &op, 1);
-    answer(&op, out);
-    return op.code;
+    hf_id *children = hf__new_ids(initial ? initial->child_count : 0);
+    hf_id *starts = hf__new_ids(initial ? initial->start_count : 0);
+    if (children && starts) {
+        op.trigger.child_ids = children;
+        op.trigger.start_ids = starts;
+        hf__engine_apply(client->engine, &op, 1);
+        answer(&op, out);
+    } else {
+        out->code = hf__nomem(err);
+    }
+    free(children);
+    free(starts);
+    return out->code;
 }
 
 hf_code hf_trigger(hf_client *client, hf_triggered *out, const hf_trigger_spec *spec, hf_error *err)

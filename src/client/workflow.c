@@ -89,6 +89,13 @@ hf_code hf_workflow_put(hf_client *client, const hf_workflow *workflow, unsigned
     return code;
 }
 
+hf_code hf__workflow_ensure(hf_client *client, const char *name, hf_error *err)
+{
+    bool created = false;
+    hf_code code = create(client, name, &created, err);
+    return code == HF_OK && created ? tell_workers(client, err) : code;
+}
+
 static void read_workflow(hf_workflow *workflow, const struct hf__cell *c)
 {
     workflow->name = hf__as_text(*c++);

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { CHILDREN_MOST = 1000000 }; /* of one call */
+
 /* ---- Starting ---- */
 
 static void add_id(struct hf__buffer *text, hf_id id)
@@ -61,6 +63,10 @@ hf_code hf_children_start(hf_ctx *ctx, const char *name, const hf_trigger_spec *
         return code;
     if (entry)
         return read_ids(ctx, entry, ids, count);
+    if (count > CHILDREN_MOST || (count && (!specs || !ids)))
+        return hf__fail(&ctx->function->error, count > CHILDREN_MOST ? HF_TOO_LARGE : HF_INVALID,
+                        "hf_children_start takes specs and ids of at most %d children",
+                        CHILDREN_MOST);
     for (size_t i = 0; i < count; i++)
         ids[i] = hf__new_id();
     char *output = write_ids(ids, count);
@@ -94,6 +100,7 @@ struct wait {
     hf_child_end *ends;
     size_t count;
     size_t ended;
+    size_t mailed;          /* so many of those by mail that lies there */
     bool failed;            /* one of them failed or was cancelled */
     const char **mail;      /* ids of their ends' mail */
     size_t *places;         /* of the same, in the mailbox */
@@ -147,8 +154,9 @@ static void read_mail(struct wait *wait, size_t place)
         read_end(wait->ctx, json, end);
         end->ended = true;
         wait->failed |= went_wrong(end->status);
-        wait->places[wait->ended] = place;
-        wait->mail[wait->ended++] = mail->id;
+        wait->places[wait->mailed] = place;
+        wait->mail[wait->mailed++] = mail->id;
+        wait->ended++;
     } else {
         hf_child_end other = { 0 };
         read_end(wait->ctx, json, &other);
@@ -158,7 +166,17 @@ static void read_mail(struct wait *wait, size_t place)
     json_decref(json);
 }
 
-/* Looks into the mailbox; false: no memory. */
+static void take_kept(struct wait *wait, size_t i)
+{
+    const hf_child_end *kept = hf__idmap_get(&wait->ctx->function->ends, wait->ids[i]);
+    if (!kept)
+        return;
+    wait->ends[i] = *kept;
+    wait->ended++;
+    wait->failed |= went_wrong(kept->status);
+}
+
+/* Looks at what earlier waits have seen, then into the mailbox; false: no memory. */
 static bool look(struct wait *wait)
 {
     const hf_claimed *claimed = wait->ctx->claimed;
@@ -169,6 +187,8 @@ static bool look(struct wait *wait)
     for (size_t i = 0; i < wait->count; i++)
         if (!hf__idmap_put(&wait->index, wait->ids[i], &wait->ends[i]))
             return false;
+    for (size_t i = 0; i < wait->count; i++)
+        take_kept(wait, i);
     for (size_t i = 0; i < claimed->mail_count; i++)
         if (!wait->ctx->function->taken[i] && strcmp(claimed->mail[i].type, "child") == 0)
             read_mail(wait, i);
@@ -207,6 +227,21 @@ static void add_end(struct hf__buffer *json, const hf_child_end *end)
     hf__buffer_add_text(json, "}");
 }
 
+/* Their mail is gone after one wait, and a later one may ask for them again. */
+static hf_code keep_ends(struct wait *wait)
+{
+    struct hf__function *function = wait->ctx->function;
+    for (size_t i = 0; i < wait->count; i++) {
+        if (!wait->ends[i].ended)
+            continue;
+        hf_child_end *kept = hf__arena_calloc(&wait->ctx->arena, 1, sizeof *kept);
+        if (!kept || !hf__idmap_put(&function->ends, wait->ids[i], kept))
+            return hf__function_end(wait->ctx, HF_NOMEM, "%s", hf_code_meaning(HF_NOMEM));
+        *kept = wait->ends[i];
+    }
+    return HF_OK;
+}
+
 /* Remembers how they ended and takes their mail out. */
 static hf_code conclude(struct wait *wait, const char *full, const char *error)
 {
@@ -217,7 +252,7 @@ static hf_code conclude(struct wait *wait, const char *full, const char *error)
     hf__buffer_add_text(&json, "]");
     if (json.failed)
         return hf__function_end(wait->ctx, HF_NOMEM, "%s", hf_code_meaning(HF_NOMEM));
-    hf_transition extra = { .consumed = wait->mail, .consumed_count = wait->ended };
+    hf_transition extra = { .consumed = wait->mail, .consumed_count = wait->mailed };
     const struct hf__record record = {
         .op = "children_wait",
         .name = full,
@@ -226,9 +261,11 @@ static hf_code conclude(struct wait *wait, const char *full, const char *error)
         .output = json.data,
     };
     hf_code code = hf__function_record(wait->ctx, &record, &extra, NULL, NULL);
-    for (size_t i = 0; code == HF_OK && i < wait->ended; i++)
+    for (size_t i = 0; code == HF_OK && i < wait->mailed; i++)
         wait->ctx->function->taken[wait->places[i]] = true;
     hf__buffer_free(&json);
+    if (code == HF_OK)
+        code = keep_ends(wait);
     return code == HF_OK && error ? HF_TIMEOUT : code;
 }
 
@@ -240,7 +277,7 @@ static hf_code suspend(struct wait *wait, const struct hf__record *record, hf_wa
     hf_transition transition = {
         .waiting_kind = "children",
         .waiting_until = until,
-        .wait_children = (int)(wait->others + wait->ended + missing),
+        .wait_children = (int)(wait->others + wait->mailed + missing),
         .wake_on_child_failure = what == HF_WAIT_ALL_OR_FAILURE && !wait->another_failed,
     };
     return hf__function_suspend(wait->ctx, record, &transition);
@@ -253,8 +290,9 @@ static hf_code recall(struct wait *wait, const struct hf__entry *entry)
     for (size_t i = 0; good && i < wait->count; i++)
         read_end(wait->ctx, json_array_get(json, i), &wait->ends[i]);
     json_decref(json);
+    hf_code code = good ? keep_ends(wait) : HF_OK;
     if (good)
-        return entry->status == HF__ENTRY_FAILED ? HF_TIMEOUT : HF_OK;
+        return code == HF_OK && entry->status == HF__ENTRY_FAILED ? HF_TIMEOUT : code;
     wait->ctx->error_code = "history_mismatch";
     return hf__function_end(wait->ctx, HF_PERMANENT,
                             "\"%s\" waits for %zu children where another number is remembered: the "
@@ -266,9 +304,11 @@ static hf_code wait_or_go(struct wait *wait, const char *full, const struct hf__
                           hf_wait_for what, int64_t timeout)
 {
     int64_t now = hf__function_now(wait->ctx);
-    int64_t until = entry ? entry->until : timeout > 0 ? now + timeout : 0;
+    int64_t until = entry ? entry->until : hf__function_limit(now, timeout);
     if (!look(wait))
         return hf__function_end(wait->ctx, HF_NOMEM, "%s", hf_code_meaning(HF_NOMEM));
+    if (wait->index.count != wait->count)
+        return hf__function_end(wait->ctx, HF_PERMANENT, "\"%s\" waits for one child twice", full);
     if (satisfied(wait, what))
         return conclude(wait, full, NULL);
     if (until && until <= now)
@@ -293,6 +333,10 @@ hf_code hf_children_wait(hf_ctx *ctx, const char *name, const hf_id *ids, size_t
     hf_code code = hf__function_call(ctx, "children_wait", name, &full, &entry);
     if (code != HF_OK)
         return code;
+    if (count > CHILDREN_MOST)
+        return hf__function_end(ctx, HF_PERMANENT,
+                                "\"%s\" waits for more than %d children in one call", full,
+                                CHILDREN_MOST);
     struct wait wait = { .ctx = ctx, .ids = ids, .ends = ends, .count = count };
     if (entry && entry->status != HF__ENTRY_WAITING)
         return recall(&wait, entry);

@@ -14,6 +14,9 @@
 #include "util/hash.h"
 #include "worker/worker.h"
 
+/* Calls that a run can remember: what a claim loads. */
+#define HF__MOST_CALLS 100000
+
 enum hf__entry_status { HF__ENTRY_WAITING, HF__ENTRY_SUCCEEDED, HF__ENTRY_FAILED };
 
 /* What is remembered of one call. */
@@ -34,9 +37,12 @@ struct hf__function {
     size_t next;          /* the entry that the next call must match */
     struct hf__idmap all; /* by name */
     struct hf__idmap uses;
-    bool *taken;  /* mail that calls of this turn have taken */
-    bool by_name; /* calls may come in any order */
-    hf_code over; /* HF_OK while calls may be made; then what all of them answer */
+    struct hf__idmap ends; /* of children, as earlier waits have told them: run -> hf_child_end */
+    struct hf__idmap versions; /* by change: what hf_version has answered */
+    const char *open;          /* the step that has begun and not ended; NULL: none, or by_name */
+    bool *taken;               /* mail that calls of this turn have taken */
+    bool by_name;              /* calls may come in any order */
+    hf_code over;              /* HF_OK while calls may be made; then what all of them answer */
     hf_error error;
 };
 
@@ -57,8 +63,10 @@ void hf__function_free(hf_ctx *ctx);
  * HF_OK, or the function is over. */
 hf_code hf__function_call(hf_ctx *ctx, const char *op, const char *name, const char **full,
                           struct hf__entry **entry);
-/* The entry that comes next, if it is of this kind and name; it is not called by this. */
-struct hf__entry *hf__function_peek(hf_ctx *ctx, const char *op, const char *name, bool *at_end);
+/* Whether what comes next is of this kind and name, or nothing is remembered any more; it is not called by this. */
+bool hf__function_expects(hf_ctx *ctx, const char *op, const char *name);
+/* Names, for maps. */
+hf_id hf__function_hash(const char *name);
 
 struct hf__entry *hf__function_find(const struct hf__function *function, const char *full);
 /* False: no memory. */
@@ -66,6 +74,10 @@ bool hf__function_append(struct hf__function *function, struct hf__entry *entry)
 
 /* The store's clock, as far as this side can know. */
 int64_t hf__function_now(const hf_ctx *ctx);
+/* A time that lies so far ahead of `now`; never after the last one that a store can hold. */
+int64_t hf__function_later(int64_t now, int64_t us);
+/* The same for limits: 0 is none, and one that is negative has passed. */
+int64_t hf__function_limit(int64_t now, int64_t us);
 
 /* What a call records. */
 struct hf__record {

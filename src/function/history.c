@@ -2,9 +2,11 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "function/function.h"
 
+#include "client/check.h"
 #include "util/alloc.h"
 #include "util/clock.h"
 #include "util/error.h"
+#include "util/text.h"
 
 #include <jansson.h>
 #include <stdarg.h>
@@ -13,6 +15,7 @@
 #include <string.h>
 
 #define OUTPUT ",\"output\":"
+#define NAME_MOST 500 /* bytes; with the number of its use it is still a label */
 
 /* ---- The end ---- */
 
@@ -69,13 +72,15 @@ void hf__function_free(hf_ctx *ctx)
         return;
     hf__idmap_free(&function->all);
     hf__idmap_free(&function->uses);
+    hf__idmap_free(&function->ends);
+    hf__idmap_free(&function->versions);
     free(function->entries);
 }
 
 /* ---- Names ---- */
 
 /* Names are looked up by a hash of theirs: 128 bits, so two names of a run do not meet. */
-static hf_id hash_of(const char *name)
+hf_id hf__function_hash(const char *name)
 {
     uint64_t a = UINT64_C(14695981039346656037), b = UINT64_C(0x9ae16a3b2f90404f);
     for (const unsigned char *p = (const unsigned char *)name; *p; p++) {
@@ -89,14 +94,47 @@ static hf_id hash_of(const char *name)
     return id;
 }
 
+/* "name#2" belongs to the second use of "name". */
+static bool ends_like_a_use(const char *name)
+{
+    size_t length = strlen(name);
+    size_t digits = 0;
+    while (digits < length && name[length - digits - 1] >= '0' && name[length - digits - 1] <= '9')
+        digits++;
+    return digits && digits < length && name[length - digits - 1] == '#';
+}
+
+/* Before anything is done under the name: what cannot be remembered must not begin. */
+static hf_code check_call(hf_ctx *ctx, const char *op, const char *name)
+{
+    struct hf__function *function = ctx->function;
+    hf_code code = hf__label_check("the name of a call", name, NAME_MOST, &function->error);
+    if (code == HF_OK && ends_like_a_use(name))
+        code = hf__fail(&function->error, HF_INVALID,
+                        "the name \"%.100s\" ends like the second use of another; use a name "
+                        "without \"#\" and a number at its end",
+                        name);
+    if (code == HF_OK && function->open)
+        code = hf__fail(&function->error, HF_PERMANENT,
+                        "\"%.100s\" (%s) was called before the step \"%.100s\" ended: end it by "
+                        "hf_step_done or hf_step_fail first",
+                        name, op, function->open);
+    return function->over = code;
+}
+
+static int *uses_of(const hf_ctx *ctx, const char *name)
+{
+    return hf__idmap_get(&ctx->function->uses, hf__function_hash(name));
+}
+
 /* How often the name was used before in this turn; counts this use. */
 static int count_use(hf_ctx *ctx, const char *name)
 {
     struct hf__function *function = ctx->function;
-    int *uses = hf__idmap_get(&function->uses, hash_of(name));
+    int *uses = uses_of(ctx, name);
     if (!uses) {
         uses = hf__arena_calloc(&ctx->arena, 1, sizeof *uses);
-        if (!uses || !hf__idmap_put(&function->uses, hash_of(name), uses))
+        if (!uses || !hf__idmap_put(&function->uses, hf__function_hash(name), uses))
             return -1;
     }
     return (*uses)++;
@@ -152,20 +190,38 @@ bool hf__function_append(struct hf__function *function, struct hf__entry *entry)
         function->capacity = capacity;
     }
     function->entries[function->count++] = entry;
-    return hf__idmap_put(&function->all, hash_of(entry->name), entry);
+    return hf__idmap_put(&function->all, hf__function_hash(entry->name), entry);
 }
 
 struct hf__entry *hf__function_find(const struct hf__function *function, const char *full)
 {
-    return hf__idmap_get(&function->all, hash_of(full));
+    return hf__idmap_get(&function->all, hf__function_hash(full));
+}
+
+/* An operator who has a run tried again wants its failed steps tried again. The run's own retries, which say after what
+ * delay, do not forget them: its code may have dealt with the failure. */
+static void forget_failures(struct hf__function *function, const hf_event *retried)
+{
+    if (retried->data && strstr(retried->data, "\"delay_us\""))
+        return;
+    for (size_t i = 0; i < function->count; i++) {
+        struct hf__entry *entry = function->entries[i];
+        if (entry->status == HF__ENTRY_FAILED && strcmp(entry->op, "step") == 0) {
+            entry->status = HF__ENTRY_WAITING;
+            entry->attempt = 0;
+            entry->until = 0;
+        }
+    }
 }
 
 /* The last line of a name tells. */
 static bool read_step(hf_ctx *ctx, const hf_event *step)
 {
     struct hf__function *function = ctx->function;
-    if (!step->step || !step->name)
+    if (!step->step || !step->name) {
+        forget_failures(function, step);
         return true;
+    }
     struct hf__entry *entry = hf__function_find(function, step->step);
     if (!entry) {
         entry = hf__arena_calloc(&ctx->arena, 1, sizeof *entry);
@@ -188,12 +244,18 @@ static bool read_history(hf_ctx *ctx)
     ctx->function = function;
     hf__idmap_init(&function->all);
     hf__idmap_init(&function->uses);
+    hf__idmap_init(&function->ends);
+    hf__idmap_init(&function->versions);
     function->taken = hf__arena_calloc(&ctx->arena, claimed->mail_count + 1, sizeof(bool));
     bool good = function->taken != NULL;
     for (size_t i = 0; good && i < claimed->step_count; i++)
         good = read_step(ctx, &claimed->steps[i]);
     if (!good)
         hf__function_end(ctx, HF_NOMEM, "%s", hf_code_meaning(HF_NOMEM));
+    else if (claimed->step_count >= HF__MOST_CALLS)
+        hf__function_end(ctx, HF_PERMANENT,
+                         "a run can remember %d calls at most: give parts of the work to children",
+                         HF__MOST_CALLS);
     return true;
 }
 
@@ -236,30 +298,49 @@ static hf_code meet(hf_ctx *ctx, const char *op, const char *full, struct hf__en
     return HF_OK;
 }
 
+static const char *full_name(hf_ctx *ctx, const char *name, int used)
+{
+    return used == 0 ? hf__arena_strdup(&ctx->arena, name)
+                     : hf__arena_printf(&ctx->arena, "%s#%d", name, used + 1);
+}
+
 hf_code hf__function_call(hf_ctx *ctx, const char *op, const char *name, const char **full,
                           struct hf__entry **entry)
 {
     hf_code code;
-    if (!hf__function_of(ctx, &code))
+    if (!hf__function_of(ctx, &code) || (code = check_call(ctx, op, name)) != HF_OK)
         return code;
     int used = count_use(ctx, name);
-    *full = used == 0 ? hf__arena_strdup(&ctx->arena, name)
-                      : hf__arena_printf(&ctx->arena, "%s#%d", name, used + 1);
+    *full = full_name(ctx, name, used);
     if (used < 0 || !*full)
         return hf__function_end(ctx, HF_NOMEM, "%s", hf_code_meaning(HF_NOMEM));
     return meet(ctx, op, *full, entry);
 }
 
-struct hf__entry *hf__function_peek(hf_ctx *ctx, const char *op, const char *name, bool *at_end)
+bool hf__function_expects(hf_ctx *ctx, const char *op, const char *name)
 {
-    struct hf__function *function = ctx->function;
-    *at_end = function->next == function->count;
-    struct hf__entry *entry = *at_end ? NULL : function->entries[function->next];
-    return entry && strcmp(entry->op, op) == 0 && strcmp(entry->name, name) == 0 ? entry : NULL;
+    const struct hf__function *function = ctx->function;
+    const int *uses = name ? uses_of(ctx, name) : NULL;
+    const char *full = name ? full_name(ctx, name, uses ? *uses : 0) : NULL;
+    if (function->next == function->count || !full)
+        return true;
+    const struct hf__entry *entry =
+        function->by_name ? hf__function_find(function, full) : function->entries[function->next];
+    return entry && strcmp(entry->op, op) == 0 && strcmp(entry->name, full) == 0;
 }
 
 int64_t hf__function_now(const hf_ctx *ctx)
 {
     int64_t since = hf__monotonic_us() - ctx->haul->sent_at;
     return ctx->claimed->seen_at + (since > 0 ? since : 0);
+}
+
+int64_t hf__function_later(int64_t now, int64_t us)
+{
+    return us < HF__MAX_TIME - now ? now + us : HF__MAX_TIME;
+}
+
+int64_t hf__function_limit(int64_t now, int64_t us)
+{
+    return us == 0 ? 0 : hf__function_later(now, us > 0 ? us : 0);
 }

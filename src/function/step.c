@@ -58,7 +58,8 @@ static bool begin_attempt(hf_step *step)
     const hf_step_options *options = options_of(step);
     step->attempt = entry ? entry->attempt + 1 : 1;
     step->started_at = hf__function_now(step->ctx);
-    step->deadline = options->timeout ? hf__monotonic_us() + options->timeout : INT64_MAX;
+    step->deadline =
+        options->timeout ? hf__function_later(hf__monotonic_us(), options->timeout) : INT64_MAX;
     return true;
 }
 
@@ -72,7 +73,10 @@ bool hf_step_begin_with(hf_ctx *ctx, const char *name, const hf_step_options *op
         return false;
     step->entry = entry;
     write_key(step);
-    return begin_attempt(step);
+    bool begins = begin_attempt(step);
+    if (begins && !ctx->function->by_name)
+        ctx->function->open = step->name;
+    return begins;
 }
 
 bool hf_step_begin(hf_ctx *ctx, const char *name, hf_step *step)
@@ -111,16 +115,29 @@ static hf_code record(hf_step *step, enum hf__entry_status status, const char *o
                                            .started = step->started_at,
                                        },
                                        NULL, NULL, &entry);
-    if (code == HF_OK)
+    if (code == HF_OK) {
         step->entry = entry;
+        step->ctx->function->open = NULL;
+    }
+    return code;
+}
+
+/* HF_OK: the step may be ended. What is remembered of it stays. */
+static hf_code may_end(const hf_step *step)
+{
+    hf_code code;
+    const struct hf__entry *entry = step->entry;
+    struct hf__function *function = hf__function_of(step->ctx, &code);
+    if (function && entry && entry->status != HF__ENTRY_WAITING)
+        code =
+            hf__fail(&function->error, HF_INVALID, "the step \"%s\" has ended already", step->name);
     return code;
 }
 
 hf_code hf_step_done(hf_step *step, const char *json)
 {
-    hf_code code;
-    struct hf__function *function = hf__function_of(step->ctx, &code);
-    if (!function)
+    hf_code code = may_end(step);
+    if (code != HF_OK)
         return code;
     if (hf__monotonic_us() >= step->deadline) {
         char limit[HF__DURATION_TEXT];
@@ -130,7 +147,7 @@ hf_code hf_step_done(hf_step *step, const char *json)
         return hf_step_fail(step, HF_TIMEOUT, message);
     }
     const char *output = json ? json : "null";
-    code = hf__json_check(output, strlen(output), &function->error);
+    code = hf__json_check(output, strlen(output), &step->ctx->function->error);
     return code == HF_OK ? record(step, HF__ENTRY_SUCCEEDED, output, NULL) : code;
 }
 
@@ -150,9 +167,9 @@ static int64_t next_delay(const hf_step *step, hf_code code)
 
 hf_code hf_step_fail(hf_step *step, hf_code code, const char *message)
 {
-    hf_code over;
     hf_error clean;
-    if (!hf__function_of(step->ctx, &over))
+    hf_code over = may_end(step);
+    if (over != HF_OK)
         return over;
     hf__fail(&clean, code, "%s", message && *message ? message : hf_code_meaning(code));
     int64_t delay = next_delay(step, code);
@@ -167,7 +184,7 @@ hf_code hf_step_fail(hf_step *step, hf_code code, const char *message)
         .error = clean.message,
         .attempt = step->attempt,
         .started = step->started_at,
-        .until = hf__function_now(step->ctx) + delay,
+        .until = hf__function_later(hf__function_now(step->ctx), delay),
     };
     return wait_for_attempt(step, &waiting, waiting.until);
 }
@@ -193,9 +210,13 @@ const char *hf_step_output(const hf_step *step)
     return entry->output ? entry->output : "null";
 }
 
-/* Work that neither said that it is done nor failed is done with nothing to tell. */
+/* Work that neither said that it is done nor failed is done with nothing to tell. If its output was refused, that is why it
+ * failed. */
 static hf_code after_work(hf_step *step, hf_code code, const hf_error *err)
 {
+    const struct hf__function *function = step->ctx->function;
+    if (!err->message[0] && code != HF_OK && function->error.code == code)
+        err = &function->error;
     const struct hf__entry *entry = step->entry;
     bool over = entry && entry->status != HF__ENTRY_WAITING;
     if (code == HF_SUSPENDED || over)

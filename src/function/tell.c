@@ -43,7 +43,7 @@ hf_code hf_progress(hf_ctx *ctx, int percent, const char *text)
 hf_code hf_publish(hf_ctx *ctx, const char *json)
 {
     hf_code code;
-    return hf__function_of(ctx, &code) ? tell(ctx, "published", NULL, json) : code;
+    return hf__function_of(ctx, &code) ? tell(ctx, "published", NULL, json ? json : "null") : code;
 }
 
 hf_code hf_emit(hf_ctx *ctx, const char *type, const char *json)
@@ -130,20 +130,17 @@ hf_code hf_uuid(hf_ctx *ctx, hf_id *id)
                                                     output);
 }
 
-hf_code hf_version(hf_ctx *ctx, const char *change, int current, int *version)
+/* Runs that passed here before there was a choice stay with version 0. */
+static hf_code choose_version(hf_ctx *ctx, const char *change, int current, int *version)
 {
-    hf_code code;
-    bool at_end;
     char fresh[16];
     const char *full;
     struct hf__entry *entry;
-    *version = 0;
-    if (!hf__function_of(ctx, &code))
+    if (!hf__function_expects(ctx, "version", change))
+        return HF_OK;
+    hf_code code = hf__function_call(ctx, "version", change, &full, &entry);
+    if (code != HF_OK)
         return code;
-    entry = hf__function_peek(ctx, "version", change, &at_end);
-    if (!entry && !at_end)
-        return HF_OK; /* it passed here before there was a choice */
-    code = hf__function_call(ctx, "version", change, &full, &entry);
     snprintf(fresh, sizeof fresh, "%d", current);
     const struct hf__record record = {
         .op = "version",
@@ -151,9 +148,28 @@ hf_code hf_version(hf_ctx *ctx, const char *change, int current, int *version)
         .status = HF__ENTRY_SUCCEEDED,
         .output = fresh,
     };
-    if (code == HF_OK && !entry)
+    if (!entry)
         code = hf__function_record(ctx, &record, NULL, NULL, &entry);
     if (code == HF_OK)
         *version = (int)strtol(entry->output ? entry->output : "0", NULL, 10);
+    return code;
+}
+
+hf_code hf_version(hf_ctx *ctx, const char *change, int current, int *version)
+{
+    hf_code code;
+    *version = 0;
+    struct hf__function *function = hf__function_of(ctx, &code);
+    if (!function)
+        return code;
+    hf_id hash = hf__function_hash(change ? change : "");
+    int *answered = hf__idmap_get(&function->versions, hash);
+    if (!answered) {
+        answered = hf__arena_calloc(&ctx->arena, 1, sizeof *answered);
+        if (!answered || !hf__idmap_put(&function->versions, hash, answered))
+            return hf__function_end(ctx, HF_NOMEM, "%s", hf_code_meaning(HF_NOMEM));
+        code = choose_version(ctx, change, current, answered);
+    }
+    *version = *answered;
     return code;
 }

@@ -26,7 +26,7 @@ static hf_code sleep_until(hf_ctx *ctx, const char *name, int64_t at, bool relat
         .name = full,
         .status = HF__ENTRY_WAITING,
         .started = now,
-        .until = relative ? now + at : at,
+        .until = relative ? hf__function_later(now, at) : hf__function_later(0, at),
     };
     if (record.until <= now) {
         record.status = HF__ENTRY_SUCCEEDED;
@@ -60,7 +60,7 @@ hf_code hf_pause_here(hf_ctx *ctx, const char *name, int64_t us)
         .name = full,
         .status = HF__ENTRY_WAITING,
         .started = now,
-        .until = us > 0 ? now + us : 0,
+        .until = hf__function_limit(now, us),
     };
     return hf__function_suspend(ctx, &record,
                                 &(hf_transition){ .pause = true, .waiting_until = record.until });
@@ -117,7 +117,9 @@ static hf_code give_up(hf_ctx *ctx, const char *full)
 hf_code hf_wait_signal(hf_ctx *ctx, const char *name, int64_t timeout, const char **payload)
 {
     const char *full;
+    const char *unwanted;
     struct hf__entry *entry;
+    payload = payload ? payload : &unwanted;
     *payload = NULL;
     hf_code code = hf__function_call(ctx, "wait", name, &full, &entry);
     if (code != HF_OK)
@@ -132,7 +134,7 @@ hf_code hf_wait_signal(hf_ctx *ctx, const char *name, int64_t timeout, const cha
     if (found >= 0)
         return receive(ctx, full, found, payload);
     int64_t now = hf__function_now(ctx);
-    int64_t until = entry ? entry->until : timeout > 0 ? now + timeout : 0;
+    int64_t until = entry ? entry->until : hf__function_limit(now, timeout);
     if (until && until <= now)
         return give_up(ctx, full);
     const struct hf__record record = {

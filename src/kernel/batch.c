@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "util/error.h"
@@ -27,6 +28,32 @@ hf_code hf__batch_send(struct hf__batch *batch, enum hf__stmt stmt, hf_error *er
     if (sheet->in.nrows == 0)
         return HF_OK;
     return driver->send(batch->flusher->conn, stmt, &sheet->in, &sheet->out, err);
+}
+
+hf_code hf__batch_send_all(struct hf__batch *batch, const enum hf__stmt *stmts, size_t count,
+                           hf_error *err)
+{
+    hf_code code = HF_OK;
+    for (size_t i = 0; code == HF_OK && i < count; i++)
+        code = hf__batch_send(batch, stmts[i], err);
+    return code;
+}
+
+static int by_tenant_and_id(const void *left, const void *right)
+{
+    const struct hf__cell *a = left;
+    const struct hf__cell *b = right;
+    if (a[0].number != b[0].number)
+        return a[0].number < b[0].number ? -1 : 1;
+    return memcmp(a[1].bytes, b[1].bytes, sizeof(hf_id));
+}
+
+void hf__batch_sort(struct hf__batch *batch, enum hf__stmt stmt)
+{
+    struct hf__table *in = &batch->sheets[stmt].in;
+    if (in->nrows > 1)
+        qsort(in->cells, (size_t)in->nrows, sizeof *in->cells * (size_t)in->ncolumns,
+              by_tenant_and_id);
 }
 
 struct hf__row *hf__batch_row(struct hf__batch *batch, hf_id id)

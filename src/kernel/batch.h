@@ -26,7 +26,12 @@ struct hf__batch {
     struct hf__idmap fenced;  /* run id -> the one fenced op of this flush */
     struct hf__idmap decided; /* run id -> anything: given back by a short way */
     struct hf__idmap leases;  /* run id -> the answer about a lease that was prolonged */
-    int32_t *lanes;           /* to wake */
+    /* Answers of the reading, by the id in their first column: cells. */
+    struct hf__idmap peeked;    /* runs that exist, locked or not */
+    struct hf__idmap parents;   /* of runs that end */
+    struct hf__idmap explained; /* what stands in the way of runs to be inserted */
+    struct hf__idmap mailed;    /* runs with signals that came before, or in this flush */
+    int32_t *lanes;             /* to wake */
     int lane_count;
     int lane_capacity;
     int64_t earliest; /* run_at among them */
@@ -41,6 +46,12 @@ struct hf__cell *hf__batch_add(struct hf__batch *batch, enum hf__stmt stmt);
 struct hf__table *hf__batch_out(struct hf__batch *batch, enum hf__stmt stmt);
 /* Queues a statement if it has parameters. */
 hf_code hf__batch_send(struct hf__batch *batch, enum hf__stmt stmt, hf_error *err);
+hf_code hf__batch_send_all(struct hf__batch *batch, const enum hf__stmt *stmts, size_t count,
+                           hf_error *err);
+
+/* Sorts the parameters by (tenant, id): statements that lock as they write do so in one order, so that two flushes cannot
+ * wait for each other. */
+void hf__batch_sort(struct hf__batch *batch, enum hf__stmt stmt);
 
 struct hf__row *hf__batch_row(struct hf__batch *batch, hf_id id);
 /* A new id, from the flusher's random numbers. */
@@ -80,6 +91,17 @@ static inline int64_t hf__earlier(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+/* ---- Stages ---- */
+
+/* Locks and reads what was asked for, and indexes the answers. */
+hf_code hf__read_locked(struct hf__batch *batch, hf_error *err);
+bool hf__is_locked_out(struct hf__batch *batch, const struct hf__op *op);
+/* What was inserted, into `decided`. */
+void hf__note_inserted(struct hf__batch *batch);
+struct hf__wake hf__wake_of(const struct hf__batch *batch);
+/* Wakes for what only the answers of the commit told; `early` are those it woke itself. */
+void hf__wake_late(struct hf__batch *batch, const struct hf__wake *early);
+
 /* ---- The kinds of operations ---- */
 
 /* Adds what must be read or locked first. */
@@ -87,7 +109,7 @@ void hf__ask_parent(struct hf__batch *batch, int tenant, const hf_id *run);
 void hf__commit_prepare(struct hf__batch *batch, struct hf__op *op);
 void hf__signal_prepare(struct hf__batch *batch, struct hf__op *op);
 void hf__change_prepare(struct hf__batch *batch, struct hf__op *op);
-/* Of those that were sent again: they may have happened. */
+/* Of those that were sent again, they may have happened; and of first transitions that start other runs. */
 void hf__trigger_prepare(struct hf__batch *batch, struct hf__op *op);
 void hf__trigger_decide(struct hf__batch *batch, struct hf__op *op);
 void hf__step_prepare(struct hf__batch *batch, struct hf__op *op);
@@ -102,8 +124,13 @@ void hf__row_finish(struct hf__batch *batch, struct hf__row *row, hf_status stat
 int64_t hf__row_wake_time(const struct hf__batch *batch, const struct hf__row *row);
 /* What a turn waits for; never NULL: resume tells by it that a paused run was waiting. */
 const char *hf__waiting_kind(const hf_transition *transition);
-/* Whether a terminal commit can go by finish_runs. */
+/* Whether a terminal commit can go by finish_runs, or by finish_children. */
 bool hf__commit_is_short(const struct hf__op *op);
+bool hf__commit_is_child_end(const struct hf__op *op);
+/* The first eleven parameters of either. */
+void hf__fill_end(struct hf__cell *c, const struct hf__op *op);
+/* Writes the plain ends of children whose parents are locked. */
+hf_code hf__finish_children(struct hf__batch *batch, hf_error *err);
 
 /* A run to insert. `parent` NULL: none. */
 struct hf__new_run {
@@ -135,7 +162,23 @@ const char *hf__commit_actor(const struct hf__op *op);
 void hf__ask_started(struct hf__batch *batch, const struct hf__op *op);
 bool hf__children_possible(struct hf__batch *batch, struct hf__op *op);
 void hf__insert_started(struct hf__batch *batch, struct hf__op *op, struct hf__row *row);
+void hf__insert_first_started(struct hf__batch *batch, struct hf__op *op);
+/* Whether a keyed child of the operation is not among those that were made. */
+bool hf__misses_a_child(const struct hf__op *op, const struct hf__idmap *made);
 void hf__end_child(struct hf__batch *batch, const struct hf__row *row);
+/* One more end is in a locked parent's mailbox. */
+void hf__child_told(struct hf__batch *batch, struct hf__row *parent, bool failed);
+/* The mail that tells a parent how a child ended. */
+struct hf__end {
+    const hf_id *run;
+    const char *workflow;
+    const char *key;
+    const char *status;
+    const char *result;
+    const char *error;
+};
+const char *hf__end_payload(struct hf__batch *batch, const struct hf__end *end);
+const char *hf__end_mail_id(struct hf__batch *batch, hf_id run);
 
 /* Appends what a transition brings besides the row: mail, events, timers, outbox, tasks. */
 void hf__transition_done_mail(struct hf__batch *batch, struct hf__op *op, struct hf__row *row);

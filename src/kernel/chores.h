@@ -6,5 +6,7 @@
 #define HF__CHORE_PREFIX "holdfast."
 /* Input {"run": id}: cancels the unfinished children of a cancelled run. */
 #define HF__CHORE_CANCEL_CHILDREN "holdfast.cancel_children"
+/* Key: a schedule's name. Starts runs when they are due; see schedule/spec.h. */
+#define HF__CHORE_SCHEDULE "holdfast.schedule"
 
 #endif

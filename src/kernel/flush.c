@@ -40,6 +40,10 @@ static hf_code batch_init(struct hf__batch *batch, struct hf__flusher *flusher, 
     hf__idmap_init(&batch->fenced);
     hf__idmap_init(&batch->decided);
     hf__idmap_init(&batch->leases);
+    hf__idmap_init(&batch->peeked);
+    hf__idmap_init(&batch->parents);
+    hf__idmap_init(&batch->explained);
+    hf__idmap_init(&batch->mailed);
     for (int i = 0; i < HF__STMT_COUNT; i++) {
         const struct hf__statement *stmt = &flusher->driver->statements[i];
         hf__table_init(&batch->sheets[i].in, batch->arena, stmt->nparams);
@@ -55,6 +59,10 @@ static void batch_free(struct hf__batch *batch)
     hf__idmap_free(&batch->fenced);
     hf__idmap_free(&batch->decided);
     hf__idmap_free(&batch->leases);
+    hf__idmap_free(&batch->peeked);
+    hf__idmap_free(&batch->parents);
+    hf__idmap_free(&batch->explained);
+    hf__idmap_free(&batch->mailed);
 }
 
 /* ---- Sorting the batch ---- */
@@ -62,14 +70,16 @@ static void batch_free(struct hf__batch *batch)
 static bool takes_long_way(const struct hf__op *op)
 {
     return op->kind == HF__OP_SIGNAL || op->kind == HF__OP_CHANGE ||
-           (op->kind == HF__OP_COMMIT && !hf__commit_is_short(op));
+           (op->kind == HF__OP_COMMIT && !hf__commit_is_short(op) && !hf__commit_is_child_end(op));
 }
 
-/* A step or a first transition that may have happened: it is looked for before it is written again. */
+/* A step or a first transition that may have happened is looked for before it is written again; so is the place of a
+ * first transition that starts other runs. */
 static bool is_looked_for(const struct hf__op *op)
 {
-    return op->resent &&
-           (op->kind == HF__OP_STEP || (op->kind == HF__OP_TRIGGER && op->trigger.initial));
+    const hf_transition *initial = op->kind == HF__OP_TRIGGER ? op->trigger.initial : NULL;
+    return (op->resent && (op->kind == HF__OP_STEP || initial)) ||
+           (initial && (initial->child_count || initial->start_count));
 }
 
 /* At most one fenced operation per run and flush: what comes second waits for the next. Signals are not fenced. */
@@ -85,18 +95,16 @@ static bool must_wait(struct hf__batch *batch, struct hf__op *op)
     return false;
 }
 
-static void ask_lock(struct hf__batch *batch, struct hf__op *op)
+static void ask_lock(struct hf__batch *batch, struct hf__op *op, hf_id id)
 {
+    if (hf__idmap_get(&batch->decided, id))
+        return;
     hf_id *run = hf__arena_alloc(batch->arena, sizeof *run);
-    if (!run) {
+    if (!run || !hf__idmap_put(&batch->decided, id, op)) {
         batch->failed = true;
         return;
     }
-    *run = hf__op_run(op);
-    if (hf__idmap_get(&batch->decided, *run))
-        return;
-    if (!hf__idmap_put(&batch->decided, *run, op))
-        batch->failed = true;
+    *run = id;
     const enum hf__stmt asked[] = {
         HF__STMT_LOCK_RUNS,
         HF__STMT_PEEK_RUNS,
@@ -119,6 +127,10 @@ static bool prepare(struct hf__batch *batch)
             continue;
         if (op->kind == HF__OP_TRIGGER && op->trigger.initial)
             reads = true;
+        if (hf__commit_is_child_end(op)) {
+            ask_lock(batch, op, op->commit.child->parent);
+            reads = true;
+        }
         if (!takes_long_way(op) && !is_looked_for(op))
             continue;
         reads = true;
@@ -126,7 +138,7 @@ static bool prepare(struct hf__batch *batch)
             hf__trigger_prepare(batch, op);
             continue;
         }
-        ask_lock(batch, op);
+        ask_lock(batch, op, hf__op_run(op));
         if (op->kind == HF__OP_COMMIT)
             hf__commit_prepare(batch, op);
         else if (op->kind == HF__OP_SIGNAL)
@@ -137,105 +149,6 @@ static bool prepare(struct hf__batch *batch)
             hf__change_prepare(batch, op);
     }
     return reads;
-}
-
-/* ---- Reading under the locks ---- */
-
-static hf_code send_all(struct hf__batch *batch, const enum hf__stmt *stmts, size_t count,
-                        hf_error *err)
-{
-    hf_code code = HF_OK;
-    for (size_t i = 0; code == HF_OK && i < count; i++)
-        code = hf__batch_send(batch, stmts[i], err);
-    return code;
-}
-
-/* The locks come first: every later statement then sees mailboxes as they are under them. */
-static hf_code read_locked(struct hf__batch *batch, hf_error *err)
-{
-    static const enum hf__stmt reads[] = {
-        HF__STMT_LOCK_RUNS,           HF__STMT_LOCK_PARENTS,    HF__STMT_PEEK_RUNS,
-        HF__STMT_PEEK_PARENTS,        HF__STMT_FIND_SIGNALS,    HF__STMT_MAILBOX_SUMMARY,
-        HF__STMT_UNFINISHED_CHILDREN, HF__STMT_EXPLAIN_REFUSED, HF__STMT_FIND_COMMITTED,
-    };
-    const struct hf__driver *driver = batch->flusher->driver;
-    hf_code code = send_all(batch, reads, sizeof reads / sizeof *reads, err);
-    if (code == HF_OK)
-        code = driver->send(batch->flusher->conn, HF__STMT_GET_NOW, NULL,
-                            &batch->sheets[HF__STMT_GET_NOW].out, err);
-    if (code == HF_OK)
-        code = driver->sync(batch->flusher->conn, err);
-    if (code == HF_OK)
-        batch->now = hf__as_number(hf__table_row(hf__batch_out(batch, HF__STMT_GET_NOW), 0)[0]);
-    return code;
-}
-
-static void index_rows(struct hf__batch *batch, enum hf__stmt stmt)
-{
-    const struct hf__table *out = hf__batch_out(batch, stmt);
-    for (int i = 0; i < out->nrows; i++) {
-        struct hf__row *row = hf__arena_alloc(batch->arena, sizeof *row);
-        if (!row) {
-            batch->failed = true;
-            return;
-        }
-        hf__row_read(row, hf__table_row(out, i));
-        if (!hf__idmap_get(&batch->rows, row->id) && !hf__idmap_put(&batch->rows, row->id, row))
-            batch->failed = true;
-    }
-}
-
-static void index_answers(struct hf__batch *batch)
-{
-    index_rows(batch, HF__STMT_LOCK_RUNS);
-    index_rows(batch, HF__STMT_LOCK_PARENTS);
-    const struct hf__table *mail = hf__batch_out(batch, HF__STMT_MAILBOX_SUMMARY);
-    for (int i = 0; i < mail->nrows; i++) {
-        const struct hf__cell *c = hf__table_row(mail, i);
-        struct hf__row *row = hf__batch_row(batch, hf__as_uuid(c[0]));
-        if (!row)
-            continue;
-        row->child_ends = (int)hf__as_number(c[1]);
-        row->failed_child = hf__as_number(c[2]) != 0;
-        row->unseen = hf__as_number(c[3]) != 0;
-        row->next_visible = hf__as_number(c[4]);
-    }
-    const struct hf__table *parents = hf__batch_out(batch, HF__STMT_UNFINISHED_CHILDREN);
-    for (int i = 0; i < parents->nrows; i++) {
-        struct hf__row *row = hf__batch_row(batch, hf__as_uuid(hf__table_row(parents, i)[0]));
-        if (row)
-            row->has_children = true;
-    }
-    const struct hf__table *ends = hf__batch_out(batch, HF__STMT_PEEK_PARENTS);
-    for (int i = 0; i < ends->nrows; i++) {
-        const struct hf__cell *c = hf__table_row(ends, i);
-        struct hf__row *row = hf__batch_row(batch, hf__as_uuid(c[0]));
-        if (row)
-            row->end_is_told = hf__as_number(c[2]) != 0;
-    }
-}
-
-static bool listed(const struct hf__table *out, hf_id id)
-{
-    for (int i = 0; i < out->nrows; i++)
-        if (hf_id_equal(hf__as_uuid(hf__table_row(out, i)[0]), id))
-            return true;
-    return false;
-}
-
-/* Its run or its parent exists, but somebody else has it locked. */
-static bool is_locked_out(struct hf__batch *batch, const struct hf__op *op)
-{
-    hf_id run = hf__op_run(op);
-    if (!hf__batch_row(batch, run))
-        return listed(hf__batch_out(batch, HF__STMT_PEEK_RUNS), run);
-    const struct hf__table *parents = hf__batch_out(batch, HF__STMT_PEEK_PARENTS);
-    for (int i = 0; i < parents->nrows; i++) {
-        const struct hf__cell *c = hf__table_row(parents, i);
-        if (hf_id_equal(hf__as_uuid(c[0]), run))
-            return !hf__batch_row(batch, hf__as_uuid(c[1]));
-    }
-    return false;
 }
 
 /* ---- Deciding ---- */
@@ -251,7 +164,7 @@ static void decide(struct hf__batch *batch)
                 continue;
             if (op->kind == HF__OP_TRIGGER) {
                 hf__trigger_decide(batch, op);
-            } else if (is_locked_out(batch, op)) {
+            } else if (hf__is_locked_out(batch, op)) {
                 op->again = true;
             } else if (op->kind == HF__OP_SIGNAL) {
                 hf__signal_decide(batch, op);
@@ -303,24 +216,6 @@ static void fill_short(struct hf__batch *batch)
     }
 }
 
-static int by_tenant_and_id(const void *left, const void *right)
-{
-    const struct hf__cell *a = left;
-    const struct hf__cell *b = right;
-    if (a[0].number != b[0].number)
-        return a[0].number < b[0].number ? -1 : 1;
-    return memcmp(a[1].bytes, b[1].bytes, sizeof(hf_id));
-}
-
-/* Statements that lock as they write do so in one order, so that two flushes cannot wait for each other. */
-static void sort_sheet(struct hf__batch *batch, enum hf__stmt stmt)
-{
-    struct hf__table *in = &batch->sheets[stmt].in;
-    if (in->nrows > 1)
-        qsort(in->cells, (size_t)in->nrows, sizeof *in->cells * (size_t)in->ncolumns,
-              by_tenant_and_id);
-}
-
 static hf_code send_writes(struct hf__batch *batch, hf_error *err)
 {
     /* The events of locked rows come before those of the short ways, which number theirs after them. */
@@ -332,10 +227,10 @@ static hf_code send_writes(struct hf__batch *batch, hf_error *err)
         HF__STMT_PUT_TIMERS,      HF__STMT_INSERT_SIGNALS,      HF__STMT_INSERT_OUTBOX,
         HF__STMT_INSERT_TASKS,
     };
-    sort_sheet(batch, HF__STMT_FINISH_RUNS);
-    sort_sheet(batch, HF__STMT_SAVE_STEPS);
-    sort_sheet(batch, HF__STMT_EXTEND_LEASES);
-    hf_code code = send_all(batch, writes, sizeof writes / sizeof *writes, err);
+    hf__batch_sort(batch, HF__STMT_FINISH_RUNS);
+    hf__batch_sort(batch, HF__STMT_SAVE_STEPS);
+    hf__batch_sort(batch, HF__STMT_EXTEND_LEASES);
+    hf_code code = hf__batch_send_all(batch, writes, sizeof writes / sizeof *writes, err);
     for (size_t i = 0; code == HF_OK && i < batch->count; i++)
         if (batch->ops[i]->kind == HF__OP_CLAIM)
             code = hf__claim_send(batch, i, err);
@@ -345,22 +240,17 @@ static hf_code send_writes(struct hf__batch *batch, hf_error *err)
 }
 
 /* Whether a run that this operation inserts was taken for granted, and is not among those that were made. */
-static bool misses_a_run(const struct hf__op *op, const struct hf__table *made)
+static bool misses_a_run(const struct hf__op *op, const struct hf__idmap *made)
 {
     if (is_looked_for(op) && op->kind == HF__OP_TRIGGER && !op->decided)
-        return !listed(made, op->trigger.id);
-    if (op->kind != HF__OP_COMMIT || !op->decided || !op->commit.written)
-        return false;
-    const hf_transition *t = op->commit.transition;
-    for (size_t i = 0; i < t->child_count; i++)
-        if (t->children[i].key && !listed(made, op->commit.child_ids[i]))
-            return true;
-    return false;
+        return !hf__idmap_get(made, op->trigger.id) || hf__misses_a_child(op, made);
+    return op->kind == HF__OP_COMMIT && op->decided && op->commit.written &&
+           hf__misses_a_child(op, made);
 }
 
 static bool takes_for_granted(const struct hf__op *op)
 {
-    static const struct hf__table nothing = { 0 };
+    static const struct hf__idmap nothing = { 0 };
     return misses_a_run(op, &nothing);
 }
 
@@ -371,84 +261,21 @@ static hf_code check_inserted(struct hf__batch *batch, hf_error *err)
     bool asked = false;
     for (size_t i = 0; !asked && i < batch->count; i++)
         asked = takes_for_granted(batch->ops[i]);
-    hf_code code = asked ? batch->flusher->driver->sync(batch->flusher->conn, err) : HF_OK;
-    const struct hf__table *made = hf__batch_out(batch, HF__STMT_INSERT_RUNS);
-    for (size_t i = 0; asked && code == HF_OK && i < batch->count; i++)
-        if (misses_a_run(batch->ops[i], made)) {
+    if (!asked)
+        return HF_OK;
+    hf_code code = batch->flusher->driver->sync(batch->flusher->conn, err);
+    if (code != HF_OK)
+        return code;
+    hf__note_inserted(batch);
+    for (size_t i = 0; i < batch->count; i++)
+        if (misses_a_run(batch->ops[i], &batch->decided)) {
             batch->redo = true;
             batch->ops[i]->tries++;
         }
-    return code;
+    return HF_OK;
 }
 
 /* ---- After the commit ---- */
-
-/* Learns lanes from what was inserted; wakes for those that the commit's packet could not name. */
-static void learn_lanes(struct hf__batch *batch)
-{
-    const struct hf__table *made = hf__batch_out(batch, HF__STMT_INSERT_RUNS);
-    const struct hf__table *asked = &batch->sheets[HF__STMT_INSERT_RUNS].in;
-    if (made->nrows == 0)
-        return;
-    for (int i = 0; i < made->nrows; i++) {
-        const struct hf__cell *c = hf__table_row(made, i);
-        hf__wake_lane(batch, (int)hf__as_number(c[1]), hf__as_number(c[2]));
-    }
-    if (made->nrows != asked->nrows)
-        return;
-    for (int i = 0; i < made->nrows; i++) {
-        const struct hf__cell *in = hf__table_row(asked, i);
-        const struct hf__cell *out = hf__table_row(made, i);
-        if (memcmp(in[1].bytes, out[0].bytes, sizeof(hf_id)) == 0)
-            hf__lane_remember(&batch->flusher->lanes, (int)in[0].number, in[2].bytes,
-                              (int32_t)hf__as_number(out[1]));
-    }
-}
-
-static struct hf__wake wake_of(const struct hf__batch *batch)
-{
-    return (struct hf__wake){
-        .lanes = batch->lanes,
-        .lane_count = batch->lane_count,
-        .earliest = batch->earliest,
-        .watched = batch->watched,
-        .watched_count = batch->watched_count,
-        .workflows_changed = batch->sheets[HF__STMT_CREATE_WORKFLOW].in.nrows > 0,
-    };
-}
-
-static void note_watchers(struct hf__batch *batch, enum hf__stmt stmt, int min_watched)
-{
-    const struct hf__table *out = hf__batch_out(batch, stmt);
-    for (int i = 0; i < out->nrows; i++) {
-        const struct hf__cell *c = hf__table_row(out, i);
-        if (hf__as_number(c[1]) >= min_watched)
-            hf__wake_watcher_of(batch, hf__as_uuid(c[0]));
-    }
-}
-
-/* What the answers of the commit itself told: lanes and watchers that nobody was woken for yet. */
-static void wake_late(struct hf__batch *batch, const struct hf__wake *early)
-{
-    const struct hf__flusher *flusher = batch->flusher;
-    int lanes = batch->lane_count;
-    int watched = batch->watched_count;
-    note_watchers(batch, HF__STMT_FINISH_RUNS, 1);
-    note_watchers(batch, HF__STMT_SAVE_STEPS, 2);
-    learn_lanes(batch);
-    struct hf__wake late = wake_of(batch);
-    if (flusher->woke)
-        flusher->woke(&late, flusher->woke_arg);
-    if (batch->lane_count == lanes && batch->watched_count == watched && early)
-        return;
-    late.lanes = lanes ? late.lanes + lanes : late.lanes;
-    late.lane_count -= lanes;
-    late.watched = watched ? late.watched + watched : late.watched;
-    late.watched_count -= watched;
-    late.workflows_changed = false;
-    if (late.lane_count || late.watched_count)
-        flusher->driver->ring(flusher->conn, &late);
-}
 
 /* Nothing of this flush happened: what was decided on it must be decided anew. */
 static void undecide(struct hf__batch *batch)
@@ -462,14 +289,14 @@ static void undecide(struct hf__batch *batch)
 static hf_code commit_and_answer(struct hf__batch *batch, bool *unknown, hf_error *err)
 {
     const struct hf__driver *driver = batch->flusher->driver;
-    struct hf__wake wake = wake_of(batch);
+    struct hf__wake wake = hf__wake_of(batch);
     hf_code code = driver->commit(batch->flusher->conn, &wake, unknown, err);
     if (code != HF_OK) {
         undecide(batch);
         return code;
     }
     *unknown = true; /* from here on it has happened, whatever becomes of the answers */
-    wake_late(batch, &wake);
+    hf__wake_late(batch, &wake);
     code = hf__trigger_verdicts(batch, err);
     if (code == HF_OK)
         code = hf__short_verdicts(batch, err);
@@ -488,12 +315,13 @@ static hf_code run_batch(struct hf__batch *batch, bool *unknown, hf_error *err)
     bool reads = prepare(batch);
     hf_code code = batch->failed ? hf__nomem(err) : driver->begin(batch->flusher->conn, err);
     if (code == HF_OK && reads) {
-        code = read_locked(batch, err);
+        code = hf__read_locked(batch, err);
         if (code == HF_OK) {
-            index_answers(batch);
             decide(batch);
-            write_rows(batch);
+            code = hf__finish_children(batch, err);
         }
+        if (code == HF_OK)
+            write_rows(batch);
     }
     if (code == HF_OK) {
         hf__idmap_free(&batch->decided);

@@ -39,8 +39,9 @@ void hf__change_prepare(struct hf__batch *batch, struct hf__op *op)
 {
     const hf_id *run = &op->change.run;
     struct hf__cell *c;
-    if (op->change.action == HF_CANCEL) {
+    if (op->change.action == HF_CANCEL || op->change.action == HF_DELETE)
         hf__ask_parent(batch, op->tenant, run);
+    if (op->change.action == HF_CANCEL) {
         c = hf__batch_add(batch, HF__STMT_UNFINISHED_CHILDREN);
         c[0] = hf__number(op->tenant);
         c[1] = hf__uuid(run);
@@ -176,12 +177,15 @@ static void retry(struct hf__batch *batch, struct hf__op *op, struct hf__row *ro
     hf__wake_lane(batch, row->lane, row->run_at);
 }
 
+/* Nobody claims a deleted run, so its parent is told now: it would wait for an end that does not come. */
 static void soft_delete(struct hf__batch *batch, struct hf__op *op, struct hf__row *row)
 {
     row->revision++;
     row->deleted_at = batch->now;
     row->delete_reason = reason_of(op);
     journal_change(batch, op, row, "deleted");
+    if (!hf_status_finished(row->status))
+        hf__end_child(batch, row);
 }
 
 static void restore(struct hf__batch *batch, struct hf__op *op, struct hf__row *row)

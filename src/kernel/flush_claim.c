@@ -201,13 +201,13 @@ static void attach_steps(struct hf__batch *batch, struct hf__arena *arena, hf_cl
         const struct hf__cell *c = hf__table_row(out, from + i);
         hf_event *step = &claimed->steps[i];
         step->run = claimed->run.id;
-        step->kind = "step";
         step->seq = hf__as_number(c[1]);
         step->position = hf__as_number(c[2]);
         step->version = hf__as_number(c[3]);
         step->name = keep(batch, arena, c[4]);
         step->actor = keep(batch, arena, c[5]);
         step->step = keep(batch, arena, c[6]);
+        step->kind = step->step ? "step" : "lifecycle";
         step->data = keep(batch, arena, c[7]);
         step->at = hf__as_number(c[8]);
     }

@@ -31,28 +31,38 @@ static void ask_new_run(struct hf__batch *batch, int tenant, const hf_id *id,
     c[3] = hf__text(spec->key);
 }
 
+/* The runs that an operation starts: a turn's, or a first transition's. */
+struct brood {
+    const hf_transition *turn;
+    const hf_id *child_ids;
+    const hf_id *start_ids;
+};
+
+static struct brood brood_of(const struct hf__op *op)
+{
+    if (op->kind == HF__OP_TRIGGER)
+        return (struct brood){ op->trigger.initial, op->trigger.child_ids, op->trigger.start_ids };
+    return (struct brood){ op->commit.transition, op->commit.child_ids, op->commit.start_ids };
+}
+
 void hf__ask_started(struct hf__batch *batch, const struct hf__op *op)
 {
-    const hf_transition *t = op->commit.transition;
-    for (size_t i = 0; i < t->child_count; i++)
-        ask_new_run(batch, op->tenant, &op->commit.child_ids[i], &t->children[i]);
-    for (size_t i = 0; i < t->start_count; i++)
-        ask_new_run(batch, op->tenant, &op->commit.start_ids[i], &t->starts[i]);
+    struct brood brood = brood_of(op);
+    for (size_t i = 0; i < brood.turn->child_count; i++)
+        ask_new_run(batch, op->tenant, &brood.child_ids[i], &brood.turn->children[i]);
+    for (size_t i = 0; i < brood.turn->start_count; i++)
+        ask_new_run(batch, op->tenant, &brood.start_ids[i], &brood.turn->starts[i]);
 }
 
 /* The answer about a run to be started: its workflow must exist and its key be free. */
-static hf_code check_new_run(struct hf__batch *batch, const hf_id *id)
+static hf_code check_new_run(struct hf__batch *batch, hf_id id)
 {
-    const struct hf__table *out = hf__batch_out(batch, HF__STMT_EXPLAIN_REFUSED);
-    for (int i = 0; i < out->nrows; i++) {
-        const struct hf__cell *c = hf__table_row(out, i);
-        if (!hf_id_equal(hf__as_uuid(c[0]), *id))
-            continue;
-        if (hf__is_null(c[1]))
-            return HF_UNKNOWN_WORKFLOW;
-        return hf__is_null(c[3]) ? HF_OK : HF_CONFLICT;
-    }
-    return HF_INTERNAL;
+    const struct hf__cell *c = hf__idmap_get(&batch->explained, id);
+    if (!c)
+        return HF_INTERNAL;
+    if (hf__is_null(c[1]))
+        return HF_UNKNOWN_WORKFLOW;
+    return hf__is_null(c[3]) ? HF_OK : HF_CONFLICT;
 }
 
 static int by_workflow_and_key(const void *left, const void *right)
@@ -85,97 +95,138 @@ static const hf_trigger_spec *find_twin(struct hf__batch *batch, const hf_transi
 
 bool hf__children_possible(struct hf__batch *batch, struct hf__op *op)
 {
-    const hf_transition *t = op->commit.transition;
-    const hf_trigger_spec *twin = find_twin(batch, t);
+    struct brood brood = brood_of(op);
+    const hf_trigger_spec *twin = find_twin(batch, brood.turn);
     if (twin) {
         hf__op_end(op, HF_CONFLICT, "two children of \"%s\" have the key \"%s\"", twin->workflow,
                    twin->key);
         return false;
     }
-    for (size_t i = 0; i < t->child_count; i++) {
-        hf_code code = check_new_run(batch, &op->commit.child_ids[i]);
+    for (size_t i = 0; i < brood.turn->child_count; i++) {
+        hf_code code = check_new_run(batch, brood.child_ids[i]);
         if (code == HF_OK)
             continue;
         hf__op_end(op, code, "the child run of \"%s\" cannot be started: %s",
-                   t->children[i].workflow, hf_code_meaning(code));
+                   brood.turn->children[i].workflow, hf_code_meaning(code));
         return false;
     }
     return true;
 }
 
-void hf__insert_started(struct hf__batch *batch, struct hf__op *op, struct hf__row *row)
+static void insert_brood(struct hf__batch *batch, const struct hf__op *op, const char *actor,
+                         const hf_id *parent, const hf_id *root)
 {
-    const hf_transition *t = op->commit.transition;
-    for (size_t i = 0; i < t->child_count; i++)
+    struct brood brood = brood_of(op);
+    for (size_t i = 0; i < brood.turn->child_count; i++)
         hf__insert_run(batch, &(struct hf__new_run){
                                   .tenant = op->tenant,
-                                  .id = &op->commit.child_ids[i],
-                                  .spec = &t->children[i],
-                                  .actor = hf__commit_actor(op),
-                                  .parent = &row->id,
-                                  .root = hf_id_is_zero(row->root) ? &row->id : &row->root,
+                                  .id = &brood.child_ids[i],
+                                  .spec = &brood.turn->children[i],
+                                  .actor = actor,
+                                  .parent = parent,
+                                  .root = root,
                                   .always = true,
                               });
-    for (size_t i = 0; i < t->start_count; i++)
-        if (check_new_run(batch, &op->commit.start_ids[i]) == HF_OK)
+    for (size_t i = 0; i < brood.turn->start_count; i++)
+        if (check_new_run(batch, brood.start_ids[i]) == HF_OK)
             hf__insert_run(batch, &(struct hf__new_run){
                                       .tenant = op->tenant,
-                                      .id = &op->commit.start_ids[i],
-                                      .spec = &t->starts[i],
-                                      .actor = hf__commit_actor(op),
+                                      .id = &brood.start_ids[i],
+                                      .spec = &brood.turn->starts[i],
+                                      .actor = actor,
                                       .always = true,
                                   });
 }
 
-/* The mail that tells a parent how a child ended. */
-static void mail_parent(struct hf__batch *batch, const struct hf__row *row,
-                        const struct hf__row *parent)
+void hf__insert_started(struct hf__batch *batch, struct hf__op *op, struct hf__row *row)
+{
+    insert_brood(batch, op, hf__commit_actor(op), &row->id,
+                 hf_id_is_zero(row->root) ? &row->id : &row->root);
+}
+
+void hf__insert_first_started(struct hf__batch *batch, struct hf__op *op)
+{
+    insert_brood(batch, op, op->actor, &op->trigger.id, &op->trigger.id);
+}
+
+bool hf__misses_a_child(const struct hf__op *op, const struct hf__idmap *made)
+{
+    struct brood brood = brood_of(op);
+    for (size_t i = 0; i < brood.turn->child_count; i++)
+        if (brood.turn->children[i].key && !hf__idmap_get(made, brood.child_ids[i]))
+            return true;
+    return false;
+}
+
+/* How a child ended, for its parent: one that was deleted unfinished is not waited for either. */
+static const char *end_name(const struct hf__row *row)
+{
+    return hf_status_finished(row->status) ? hf_status_name(row->status) : "deleted";
+}
+
+const char *hf__end_payload(struct hf__batch *batch, const struct hf__end *end)
 {
     char id[HF_ID_TEXT];
-    hf_id_format(row->id, id);
+    hf_id_format(*end->run, id);
     struct hf__buffer json = { 0 };
     hf__buffer_addf(&json, "{\"run\":\"%s\",\"workflow\":\"%s\",\"status\":\"%s\",\"key\":", id,
-                    row->workflow, hf_status_name(row->status));
-    if (row->key)
-        hf__buffer_add_json_string(&json, row->key, strlen(row->key));
+                    end->workflow, end->status);
+    if (end->key)
+        hf__buffer_add_json_string(&json, end->key, strlen(end->key));
     else
         hf__buffer_add_text(&json, "null");
-    hf__buffer_addf(&json, ",\"result\":%s,\"error\":%s}", row->result ? row->result : "null",
-                    row->error ? row->error : "null");
+    hf__buffer_addf(&json, ",\"result\":%s,\"error\":%s}", end->result ? end->result : "null",
+                    end->error ? end->error : "null");
     char *payload = json.failed ? NULL : hf__arena_strdup(batch->arena, json.data);
     hf__buffer_free(&json);
     if (!payload)
         batch->failed = true;
+    return payload;
+}
 
+const char *hf__end_mail_id(struct hf__batch *batch, hf_id run)
+{
+    char id[HF_ID_TEXT];
+    hf_id_format(run, id);
+    return hf__batch_printf(batch, CHILD_MAIL "%s", id);
+}
+
+static void mail_parent(struct hf__batch *batch, const struct hf__row *row,
+                        const struct hf__row *parent)
+{
+    const struct hf__end end = {
+        .run = &row->id,
+        .workflow = row->workflow,
+        .key = row->key,
+        .status = end_name(row),
+        .result = row->result,
+        .error = row->error,
+    };
+    const char *id = hf__end_mail_id(batch, row->id);
     struct hf__cell *c = hf__batch_add(batch, HF__STMT_INSERT_SIGNALS);
     c[0] = hf__number(parent->tenant);
     c[1] = hf__uuid(&parent->id);
-    c[2] = hf__text(hf__batch_printf(batch, CHILD_MAIL "%s", id));
+    c[2] = hf__text(id);
     c[3] = hf__text("child");
     c[4] = hf__text(row->key ? row->key : row->workflow);
-    c[5] = hf__text(payload);
-    c[7] = hf__text(hf__batch_printf(batch, "%s", id));
+    c[5] = hf__text(hf__end_payload(batch, &end));
+    c[7] = hf__text(id ? id + strlen(CHILD_MAIL) : NULL);
     c[9] = hf__number(row->status != HF_SUCCEEDED);
     c[10] = hf__number(0);
 }
 
-/* Ten thousand ends are not ten thousand turns: the parent wakes when the last one it waits for is in. One that failed or
- * was cancelled gets its mail too: it may be retried. */
-void hf__end_child(struct hf__batch *batch, const struct hf__row *row)
+/* Ten thousand ends are not ten thousand turns: the parent wakes when the last one it waits for is in. */
+void hf__child_told(struct hf__batch *batch, struct hf__row *parent, bool failed)
 {
-    struct hf__row *parent = hf__batch_row(batch, row->parent);
-    if (!parent || parent->status == HF_SUCCEEDED || row->end_is_told)
-        return;
-    mail_parent(batch, row, parent);
     parent->dirty = true;
     parent->has_mail = true;
     parent->child_ends++;
-    parent->failed_child |= row->status != HF_SUCCEEDED;
+    parent->failed_child |= failed;
     if (parent->wait_count > 0)
         parent->wait_count--;
     else
         return;
-    if (parent->wait_count > 0 && !(parent->wake_on_failure && row->status != HF_SUCCEEDED))
+    if (parent->wait_count > 0 && !(parent->wake_on_failure && failed))
         return;
     if (parent->status == HF_WAITING) {
         parent->run_at = batch->now;
@@ -183,4 +234,14 @@ void hf__end_child(struct hf__batch *batch, const struct hf__row *row)
     } else if (parent->status == HF_PAUSED) {
         parent->due_at = batch->now;
     }
+}
+
+/* One that failed or was cancelled gets its mail too: it may be retried. */
+void hf__end_child(struct hf__batch *batch, const struct hf__row *row)
+{
+    struct hf__row *parent = hf__batch_row(batch, row->parent);
+    if (!parent || parent->status == HF_SUCCEEDED || row->end_is_told)
+        return;
+    mail_parent(batch, row, parent);
+    hf__child_told(batch, parent, row->status != HF_SUCCEEDED);
 }

@@ -2,21 +2,31 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernel/batch.h"
 
-bool hf__commit_is_short(const struct hf__op *op)
+/* Ends a run and brings nothing else. */
+static bool ends_plainly(const struct hf__op *op)
 {
     const hf_transition *t = op->commit.transition;
-    return op->commit.parentless && !op->long_way && !op->resent && !t->unleased &&
+    return !op->long_way && !op->resent && !t->unleased &&
            (t->turn == HF_TURN_SUCCEED || t->turn == HF_TURN_FAIL) && t->consumed_count == 0 &&
            t->blamed_count == 0 && t->timer_count == 0 && t->cancelled_timer_count == 0 &&
            t->child_count == 0 && t->start_count == 0 && t->event_count == 0 &&
            t->outbox_count == 0 && t->task_count == 0 && !t->current_step;
 }
 
-static void fill_finish(struct hf__batch *batch, struct hf__op *op)
+bool hf__commit_is_short(const struct hf__op *op)
+{
+    return op->commit.parentless && ends_plainly(op);
+}
+
+bool hf__commit_is_child_end(const struct hf__op *op)
+{
+    return op->kind == HF__OP_COMMIT && op->commit.child && ends_plainly(op);
+}
+
+void hf__fill_end(struct hf__cell *c, const struct hf__op *op)
 {
     const hf_transition *t = op->commit.transition;
     bool ok = t->turn == HF_TURN_SUCCEED;
-    struct hf__cell *c = hf__batch_add(batch, HF__STMT_FINISH_RUNS);
     c[0] = hf__number(op->tenant);
     c[1] = hf__uuid(&t->run);
     c[2] = hf__number(t->run_version);
@@ -63,7 +73,7 @@ static void fill_heartbeat(struct hf__batch *batch, struct hf__op *op)
 void hf__short_fill(struct hf__batch *batch, struct hf__op *op)
 {
     if (op->kind == HF__OP_COMMIT)
-        fill_finish(batch, op);
+        hf__fill_end(hf__batch_add(batch, HF__STMT_FINISH_RUNS), op);
     else if (op->kind == HF__OP_STEP)
         fill_step(batch, op);
     else

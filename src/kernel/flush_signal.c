@@ -5,33 +5,6 @@
 #include "kernel/batch.h"
 #include "util/buffer.h"
 
-void hf__signal_prepare(struct hf__batch *batch, struct hf__op *op)
-{
-    struct hf__cell *c = hf__batch_add(batch, HF__STMT_FIND_SIGNALS);
-    c[0] = hf__uuid(&op->signal.run);
-    c[1] = hf__text(op->signal.spec->id);
-}
-
-static bool same_signal(const struct hf__cell *run_and_id, const struct hf__op *op)
-{
-    return hf_id_equal(hf__as_uuid(run_and_id[0]), op->signal.run) &&
-           strcmp(hf__as_text(run_and_id[1]), op->signal.spec->id) == 0;
-}
-
-/* It came before: in an earlier flush, or earlier in this one. */
-static bool is_duplicate(struct hf__batch *batch, const struct hf__op *op)
-{
-    const struct hf__table *found = hf__batch_out(batch, HF__STMT_FIND_SIGNALS);
-    for (int i = 0; i < found->nrows; i++)
-        if (same_signal(hf__table_row(found, i), op))
-            return true;
-    const struct hf__table *new_mail = &batch->sheets[HF__STMT_INSERT_SIGNALS].in;
-    for (int i = 0; i < new_mail->nrows; i++)
-        if (same_signal(hf__table_row(new_mail, i) + 1, op))
-            return true;
-    return false;
-}
-
 static const char *signal_data(struct hf__batch *batch, const hf_signal_spec *spec, bool stale)
 {
     struct hf__buffer json = { 0 };
@@ -45,10 +18,71 @@ static const char *signal_data(struct hf__batch *batch, const hf_signal_spec *sp
     return data;
 }
 
+void hf__signal_prepare(struct hf__batch *batch, struct hf__op *op)
+{
+    struct hf__cell *c = hf__batch_add(batch, HF__STMT_FIND_SIGNALS);
+    c[0] = hf__uuid(&op->signal.run);
+    c[1] = hf__text(op->signal.spec->id);
+    if (!op->signal.spec->token)
+        return;
+    c = hf__batch_add(batch, HF__STMT_FIND_STALE_SIGNALS);
+    c[0] = hf__uuid(&op->signal.run);
+    c[1] = hf__text(signal_data(batch, op->signal.spec, true));
+}
+
+static bool same_signal(const struct hf__cell *run_and_id, const struct hf__op *op)
+{
+    return hf_id_equal(hf__as_uuid(run_and_id[0]), op->signal.run) &&
+           strcmp(hf__as_text(run_and_id[1]), op->signal.spec->id) == 0;
+}
+
+/* It came before: in an earlier flush, or earlier in this one. */
+static bool is_duplicate(struct hf__batch *batch, const struct hf__op *op)
+{
+    const struct hf__table *found = hf__batch_out(batch, HF__STMT_FIND_SIGNALS);
+    if (!hf__idmap_get(&batch->mailed, op->signal.run))
+        return false;
+    for (int i = 0; i < found->nrows; i++)
+        if (same_signal(hf__table_row(found, i), op))
+            return true;
+    const struct hf__table *new_mail = &batch->sheets[HF__STMT_INSERT_SIGNALS].in;
+    for (int i = 0; i < new_mail->nrows; i++)
+        if (same_signal(hf__table_row(new_mail, i) + 1, op))
+            return true;
+    return false;
+}
+
+static bool same_line(struct hf__cell run, struct hf__cell text, const struct hf__op *op,
+                      const char *data)
+{
+    return !hf__is_null(text) && hf_id_equal(hf__as_uuid(run), op->signal.run) &&
+           strcmp(hf__as_text(text), data) == 0;
+}
+
+/* The journal has this stale signal: from an earlier flush, or from earlier in this one. */
+static bool is_journalled(struct hf__batch *batch, const struct hf__op *op, const char *data)
+{
+    const struct hf__table *found = hf__batch_out(batch, HF__STMT_FIND_STALE_SIGNALS);
+    for (int i = 0; data && i < found->nrows; i++) {
+        const struct hf__cell *c = hf__table_row(found, i);
+        if (same_line(c[0], c[1], op, data))
+            return true;
+    }
+    const struct hf__table *lines = &batch->sheets[HF__STMT_INSERT_EVENTS].in;
+    for (int i = 0; data && i < lines->nrows; i++) {
+        const struct hf__cell *c = hf__table_row(lines, i);
+        if (hf__as_number(c[4]) == HF__SIGNAL && same_line(c[1], c[8], op, data))
+            return true;
+    }
+    return false;
+}
+
 static void put_mail(struct hf__batch *batch, const struct hf__op *op)
 {
     const hf_signal_spec *spec = op->signal.spec;
     struct hf__cell *c = hf__batch_add(batch, HF__STMT_INSERT_SIGNALS);
+    if (!hf__idmap_put(&batch->mailed, op->signal.run, c))
+        batch->failed = true;
     c[0] = hf__number(op->tenant);
     c[1] = hf__uuid(&op->signal.run);
     c[2] = hf__text(spec->id);
@@ -117,8 +151,13 @@ void hf__signal_decide(struct hf__batch *batch, struct hf__op *op)
     bool waits = row->status == HF_WAITING || (row->status == HF_PAUSED && row->waiting_kind);
     bool stale = spec->token && waits &&
                  (!row->waiting_token || strcmp(spec->token, row->waiting_token) != 0);
-    hf__journal(batch, row, HF__SIGNAL, spec->name, op->actor, NULL,
-                signal_data(batch, spec, stale));
+    const char *data = signal_data(batch, spec, stale);
+    if (stale && is_journalled(batch, op, data)) {
+        op->signal.duplicate = !op->resent;
+        hf__op_ok(op);
+        return;
+    }
+    hf__journal(batch, row, HF__SIGNAL, spec->name, op->actor, NULL, data);
     if (!stale) {
         put_mail(batch, op);
         wake_for_mail(batch, row, batch->now + spec->delay);

@@ -72,6 +72,7 @@ static void first_state(struct hf__batch *batch, const struct hf__new_run *run, 
     c[25] = hf__number(0);
     c[26] = hf__number(0);
     c[27] = hf__number(0);
+    c[29] = hf__number(0);
     if (!initial)
         return;
 
@@ -91,6 +92,7 @@ static void first_state(struct hf__batch *batch, const struct hf__new_run *run, 
     c[23] = hf__number_or_null(initial->waiting_until);
     c[24] = hf__number(initial->wait_children);
     c[27] = hf__number(1);
+    c[29] = hf__number(initial->wake_on_child_failure);
 }
 
 void hf__insert_run(struct hf__batch *batch, const struct hf__new_run *run)
@@ -131,9 +133,11 @@ void hf__trigger_fill(struct hf__batch *batch, struct hf__op *op)
         .initial = op->trigger.initial,
     };
     hf__insert_run(batch, &run);
+    if (run.initial)
+        hf__insert_first_started(batch, op);
 }
 
-static void note_inserted(struct hf__batch *batch)
+void hf__note_inserted(struct hf__batch *batch)
 {
     const struct hf__table *made = hf__batch_out(batch, HF__STMT_INSERT_RUNS);
     for (int i = 0; i < made->nrows; i++)
@@ -184,19 +188,23 @@ static void ask_why(struct hf__batch *batch, const struct hf__op *op)
 void hf__trigger_prepare(struct hf__batch *batch, struct hf__op *op)
 {
     ask_why(batch, op);
+    hf__ask_started(batch, op);
 }
 
 /* What goes with a first transition has no id that would make a repetition harmless: it is written only with its run. */
 void hf__trigger_decide(struct hf__batch *batch, struct hf__op *op)
 {
-    const struct hf__table *out = hf__batch_out(batch, HF__STMT_EXPLAIN_REFUSED);
-    for (int i = 0; i < out->nrows; i++) {
-        const struct hf__cell *c = hf__table_row(out, i);
-        bool possible = !hf__is_null(c[1]) && hf__as_number(c[2]) == 0 && hf__is_null(c[3]) &&
-                        hf__as_number(c[5]) == 0;
-        if (hf_id_equal(hf__as_uuid(c[0]), op->trigger.id) && !possible)
-            refused_verdict(op, c);
+    const struct hf__cell *c = hf__idmap_get(&batch->explained, op->trigger.id);
+    if (!c) {
+        batch->failed = true;
+        return;
     }
+    bool possible = !hf__is_null(c[1]) && hf__as_number(c[2]) == 0 && hf__is_null(c[3]) &&
+                    hf__as_number(c[5]) == 0;
+    if (!possible)
+        refused_verdict(op, c);
+    else
+        hf__children_possible(batch, op);
 }
 
 /* Asks about the triggers that are not among the inserted. */
@@ -224,7 +232,7 @@ hf_code hf__trigger_verdicts(struct hf__batch *batch, hf_error *err)
     struct hf__sheet *sheet = &batch->sheets[HF__STMT_EXPLAIN_REFUSED];
     hf__table_init(&sheet->in, batch->arena, sheet->in.ncolumns);
     hf__table_init(&sheet->out, batch->arena, sheet->out.ncolumns);
-    note_inserted(batch);
+    hf__note_inserted(batch);
     if (ask_refused(batch) == 0)
         return HF_OK;
 

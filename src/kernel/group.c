@@ -79,10 +79,18 @@ size_t hf__group_queued(struct hf__group *group)
     return atomic_load_explicit(&group->queued, memory_order_relaxed);
 }
 
+static size_t trigger_bytes(const hf_trigger_spec *spec, const hf_transition *initial)
+{
+    size_t bytes = spec->input ? strlen(spec->input) : 64;
+    for (size_t i = 0; initial && i < initial->event_count; i++)
+        bytes += 64 + (initial->events[i].data ? strlen(initial->events[i].data) : 0);
+    return bytes;
+}
+
 static size_t payload_bytes(const struct hf__op *op)
 {
-    if (op->kind == HF__OP_TRIGGER && op->trigger.spec->input)
-        return strlen(op->trigger.spec->input);
+    if (op->kind == HF__OP_TRIGGER)
+        return trigger_bytes(op->trigger.spec, op->trigger.initial);
     if (op->kind == HF__OP_COMMIT) {
         const hf_transition *t = op->commit.transition;
         return (t->state ? strlen(t->state) : 0) + (t->result ? strlen(t->result) : 0) +

@@ -15,7 +15,7 @@ struct hf__lifecycle_row {
 extern const struct hf__lifecycle_row hf__lifecycle[];
 extern const int hf__lifecycle_count;
 
-/* The row for a change, or NULL when it is not allowed. */
+/* The first row for a change, or NULL when it is not allowed. Two rows may differ in their event alone. */
 const struct hf__lifecycle_row *hf__lifecycle_find(hf_status from, hf_status to);
 
 #endif

@@ -31,8 +31,10 @@ struct hf__op {
             hf_id id; /* made by the client, so that sending again does no harm */
             const hf_trigger_spec *spec;
             const hf_transition *initial; /* NULL: none */
-            hf_id existing;               /* out: the run that has the key */
-            bool existed;                 /* out */
+            const hf_id *child_ids;       /* of initial, as for a commit */
+            const hf_id *start_ids;
+            hf_id existing; /* out: the run that has the key */
+            bool existed;   /* out */
         } trigger;
         struct {
             const char *heads; /* JSON: [[lane, priority, floor], ...] */
@@ -48,6 +50,8 @@ struct hf__op {
             const hf_id *child_ids; /* child_count ids made by the client */
             const hf_id *start_ids; /* start_count ids */
             bool parentless;        /* known to have no parent: may go the short way */
+            const hf_run
+                *child; /* as it was claimed, where it is known to have a parent; NULL: not known */
             hf_id
                 mark; /* the flush's own: in the journal line of an unleased commit, to know it by */
             bool written; /* the flush's own: applied by this flush, not by an earlier one */

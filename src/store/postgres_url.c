@@ -96,6 +96,36 @@ static int safe_length(const char *message)
     return length > 200 ? 200 : (int)length;
 }
 
+static bool is_port(const char *text, size_t length)
+{
+    long port = 0;
+    if (length > 5 || strspn(text, "0123456789") < length)
+        return false;
+    for (size_t i = 0; i < length; i++)
+        port = port * 10 + (text[i] - '0');
+    return length == 0 || (port >= 1 && port <= 65535);
+}
+
+/* libpq looks at ports only when it connects, and then calls it a failed connection. One per host, with commas; an empty one is
+ * the default. */
+static hf_code check_ports(const PQconninfoOption *options, hf_error *err)
+{
+    const char *at = NULL;
+    for (const PQconninfoOption *o = options; o->keyword; o++)
+        if (strcmp(o->keyword, "port") == 0)
+            at = o->val;
+    /* What stands there may be half of a password: it is not shown. */
+    while (at && *at) {
+        size_t length = strcspn(at, ",");
+        if (!is_port(at, length))
+            return hf__fail(err, HF_INVALID,
+                            "the port in the PostgreSQL URL is not a number from 1 to 65535 (in a "
+                            "password, write / as %%2F and @ as %%40)");
+        at += length + (at[length] == ',');
+    }
+    return HF_OK;
+}
+
 static bool is_given(const PQconninfoOption *options, const char *keyword)
 {
     for (const PQconninfoOption *o = options; o->keyword; o++)
@@ -158,7 +188,11 @@ hf_code hf__postgres_url_parse(struct hf__postgres_url *out, const char *url, hf
     if (!options && message)
         code = hf__fail(err, HF_INVALID, "the PostgreSQL URL cannot be read: %.*s",
                         safe_length(message), message);
-    else if (!options || !fill(out, options))
+    else if (!options)
+        code = hf__nomem(err);
+    else
+        code = check_ports(options, err);
+    if (code == HF_OK && !fill(out, options))
         code = hf__nomem(err);
 done:
     PQconninfoFree(options);

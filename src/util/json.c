@@ -4,7 +4,6 @@
 #include "util/error.h"
 #include "util/text.h"
 
-#include <jansson.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -234,60 +233,4 @@ hf_code hf__json_check(const char *text, size_t length, hf_error *err)
     }
     return hf__fail(err, HF_INVALID, "not valid JSON at byte %zu%s: expected %s", r.at,
                     r.at == length ? " (the end)" : "", r.expected);
-}
-
-static bool is_valid(const char *text)
-{
-    return hf__json_check(text, strlen(text), NULL) == HF_OK;
-}
-
-/* The next byte that is not white space between tokens; NUL at the end. */
-static char next_significant(const char **at, bool *in_string)
-{
-    if (!*in_string)
-        while (is_space(**at))
-            (*at)++;
-    char c = **at;
-    if (c == '"')
-        *in_string = !*in_string;
-    if (c)
-        (*at)++;
-    return c;
-}
-
-/* For valid documents only: there white space never separates two tokens that would else be one. */
-static bool same_but_for_space(const char *a, const char *b)
-{
-    bool a_in_string = false, b_in_string = false;
-    char c;
-    do {
-        c = next_significant(&a, &a_in_string);
-        if (c != next_significant(&b, &b_in_string))
-            return false;
-        if (c == '\\' && *a++ != *b++)
-            return false;
-    } while (c);
-    return true;
-}
-
-static bool same_meaning(const char *a, const char *b)
-{
-    const size_t flags = JSON_DECODE_ANY | JSON_ALLOW_NUL;
-    json_t *left = json_loads(a, flags, NULL);
-    json_t *right = left ? json_loads(b, flags, NULL) : NULL;
-    bool same = right && json_equal(left, right);
-    json_decref(right);
-    json_decref(left);
-    return same;
-}
-
-bool hf__json_equal(const char *a, const char *b)
-{
-    if (!a || !b)
-        return a == b;
-    if (strcmp(a, b) == 0)
-        return true;
-    if (!is_valid(a) || !is_valid(b))
-        return false;
-    return same_but_for_space(a, b) || same_meaning(a, b);
 }

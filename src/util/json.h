@@ -15,10 +15,10 @@
  * byte (from 0) and what was expected there. */
 hf_code hf__json_check(const char *text, size_t length, hf_error *err)
     __attribute__((warn_unused_result));
-/* Whether two NUL-terminated documents mean the same: key order and white space do not count, 1
- * and 1.0 differ. Numbers that do not fit an int64 or a double count as the same only where the
- * texts are the same but for white space. NULL equals NULL only. What is not JSON equals nothing
- * but its own bytes. */
+/* Whether two NUL-terminated documents mean the same: the order of members and white space do not
+ * count, of a member twice the last counts, numbers are compared by their exact value (1 is 1.0).
+ * Documents with \u0000 are the same only where their texts are, but for white space. NULL equals
+ * NULL only. What is not JSON equals nothing but its own bytes. */
 bool hf__json_equal(const char *a, const char *b);
 
 #endif

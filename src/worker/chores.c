@@ -63,7 +63,18 @@ static hf_code cancel_children(hf_ctx *ctx, const char *input, hf_error *err, vo
     return code;
 }
 
+static const struct {
+    const char *workflow;
+    hf_handler handler;
+} chores[] = {
+    { HF__CHORE_CANCEL_CHILDREN, cancel_children },
+    { HF__CHORE_SCHEDULE, hf__schedule_chore },
+};
+
 hf_handler hf__chore_find(const char *workflow)
 {
-    return strcmp(workflow, HF__CHORE_CANCEL_CHILDREN) == 0 ? cancel_children : NULL;
+    for (size_t i = 0; i < sizeof chores / sizeof *chores; i++)
+        if (strcmp(workflow, chores[i].workflow) == 0)
+            return chores[i].handler;
+    return NULL;
 }

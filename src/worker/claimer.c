@@ -17,7 +17,6 @@
 #define SHORT_PAUSE HF_MILLISECONDS(100)
 #define SHORT_PAUSES                                                                               \
     15 /* then the pauses grow to the poll: what cannot be had is paused or limited, not locked */
-#define MAKE_WAY_AFTER HF_SECONDS(30)
 #define STORE_PAUSE HF_MILLISECONDS(500)
 
 /* The claimer's own memory from round to round. */
@@ -369,7 +368,8 @@ static enum outcome try_claim(struct claimer *claimer, enum hf__wish wish)
 static bool must_make_way(hf_worker *worker, bool quick)
 {
     int64_t now = hf__monotonic_us();
-    if (!quick || !worker->heads.passed_since || now - worker->heads.passed_since < MAKE_WAY_AFTER)
+    if (!quick || !worker->heads.passed_since ||
+        now - worker->heads.passed_since < worker->make_way_after)
         return false;
     worker->heads.passed_since = now;
     return true;

@@ -155,6 +155,7 @@ void hf__turn_commit(hf_ctx *turn)
             .start_ids = turn->start_ids ? turn->start_ids : &turn->start_id,
             .child_ids = turn->child_ids,
             .parentless = hf_id_is_zero(run->parent),
+            .child = hf_id_is_zero(run->parent) ? NULL : run,
         },
         .error = error,
         .done = decided,

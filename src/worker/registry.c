@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/registry.h"
 
+#include "client/check.h"
 #include "util/alloc.h"
 #include "util/error.h"
 #include "util/text.h"
@@ -15,22 +16,6 @@ static bool is_reserved(const char *pattern)
     return strncmp(pattern, RESERVED, strlen(RESERVED)) == 0;
 }
 
-/* A family's stem may end with a dot, which a name may not. */
-static hf_code check_stem(const char *pattern, size_t length, hf_error *err)
-{
-    char stem[HF__NAME_MAX + 1];
-    if (length == 0)
-        return HF_OK;
-    if (length >= sizeof stem)
-        return hf__fail(err, HF_INVALID, "the pattern \"%.40s...\" is longer than %d bytes",
-                        pattern, HF__NAME_MAX);
-    memcpy(stem, pattern, length);
-    stem[length] = '\0';
-    if (stem[length - 1] == '.')
-        stem[length - 1] = '\0';
-    return hf__name_check("pattern", stem, err);
-}
-
 static hf_code check_pattern(const char *pattern, hf_error *err)
 {
     if (!pattern || !*pattern)
@@ -41,9 +26,8 @@ static hf_code check_pattern(const char *pattern, hf_error *err)
                         "\"%s\": names that begin with \"" RESERVED
                         "\" belong to the engine; choose another",
                         pattern);
-    size_t length = strlen(pattern);
-    if (pattern[length - 1] == '*')
-        return check_stem(pattern, length - 1, err);
+    if (pattern[strlen(pattern) - 1] == '*')
+        return hf__check_pattern(pattern, err);
     return hf__name_check("workflow name", pattern, err);
 }
 

@@ -13,9 +13,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define THREADS_MOST 10000
 #define DEFAULT_POLL HF_SECONDS(5)
 #define POLL_LEAST HF_MILLISECONDS(1)
+#define MAKE_WAY_AFTER HF_SECONDS(30)
 #define DEFAULT_STOP_LIMIT HF_SECONDS(30)
 #define SPAN_MOST HF_DAYS(366)
 
@@ -94,9 +94,9 @@ static hf_code check_options(const hf_worker_options *options, hf_error *err)
 {
     if (options->version != HF_WORKER_OPTIONS_VERSION)
         return hf__fail(err, HF_INVALID, "start the options with HF_WORKER_OPTIONS_INIT");
-    if (options->threads < 0 || options->threads > THREADS_MOST)
+    if (options->threads < 0 || options->threads > HF_MAX_THREADS)
         return hf__fail(err, HF_INVALID, "threads must be between 1 and %d, or 0 for the default",
-                        THREADS_MOST);
+                        HF_MAX_THREADS);
     hf_code code = check_span("the poll time", options->poll, err);
     if (code == HF_OK)
         code = check_span("the heartbeat", options->heartbeat, err);
@@ -151,6 +151,7 @@ static void apply_options(hf_worker *worker, const hf_worker_options *options)
         worker->poll = POLL_LEAST;
     worker->heartbeat = options->heartbeat;
     worker->stop_limit = options->stop_limit ? options->stop_limit : DEFAULT_STOP_LIMIT;
+    worker->make_way_after = MAKE_WAY_AFTER;
     worker->observer = options->observer;
     worker->observer_arg = options->observer_arg;
     worker->average = -1;

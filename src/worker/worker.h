@@ -161,6 +161,7 @@ struct hf_worker {
     int64_t poll;
     int64_t heartbeat; /* us; 0: by the leases */
     int64_t stop_limit;
+    int64_t make_way_after; /* us for which a suspect is passed over by a busy worker */
     hf_worker_observer observer;
     void *observer_arg;
     struct hf__registry registry;
@@ -310,5 +311,8 @@ hf_code hf__program_handle(hf_ctx *ctx, const char *input, hf_error *err, void *
 
 /* chores.c: the engine's own workflows */
 hf_handler hf__chore_find(const char *workflow);
+
+/* schedule_chore.c */
+hf_code hf__schedule_chore(hf_ctx *ctx, const char *input, hf_error *err, void *arg);
 
 #endif

@@ -300,3 +300,35 @@ teardown()
     run -3 holdfast get "$id"
     [ "$(status_of "$alive")" = pending ]
 }
+
+@test "a dry run shows the first of those that it would change" {
+    for i in $(seq 12); do echo '{}'; done | holdfast trigger billing.charge.v1 --lines - -q >/dev/null
+    run -0 holdfast cancel --status pending --dry-run
+    [[ "${lines[0]}" == ID* ]]
+    [ "$(grep -c pending <<<"$output")" = 10 ]
+    [ "${lines[11]}" = ... ]
+    [ "${lines[12]}" = "12 matched; nothing was changed" ]
+    run -0 holdfast cancel --status failed --dry-run
+    [ "$output" = "0 matched; nothing was changed" ]
+}
+
+@test "quiet changes of many say nothing at all" {
+    holdfast trigger billing.charge.v1 -q >/dev/null
+    run -0 holdfast cancel --all --yes --quiet
+    [ -z "$output" ]
+    run -0 holdfast retry --all --yes -q
+    [ -z "$output" ]
+    run -0 holdfast delete --all --dry-run -q
+    [ -z "$output" ]
+    [ "$(holdfast list --status pending --json | jq -s length)" = 1 ]
+}
+
+@test "a signal's payload comes from a file, and its duplicate is told" {
+    id=$(holdfast trigger billing.charge.v1 -q --in 1h)
+    echo '{"by":"kim"}' >payload.json
+    run -0 holdfast signal "$id" approval @payload.json --id a-1 --json
+    [ "$(jq .duplicate <<<"$output")" = false ]
+    run -0 --separate-stderr holdfast signal "$id" approval @payload.json --id a-1
+    [[ "$stderr" == *"had arrived before"* ]]
+    run -4 holdfast signal "$id" approval --revision 99
+}

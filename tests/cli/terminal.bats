@@ -56,3 +56,21 @@ setup()
     run -0 in_terminal "'$program' cancel --all" < <(sleep 1; echo y)
     [ "$(status_of "$id")" = cancelled ]
 }
+
+@test "what cannot shrink loses its last columns instead of going on in the next line" {
+    columns=60 run -0 in_terminal "'$program' list --no-color"
+    [[ "$output" == *"$id"* ]]
+    while IFS= read -r line; do
+        line=${line%$'\r'}
+        [ "${#line}" -le 60 ]
+    done <<<"$output"
+}
+
+@test "a change of many shows a bar" {
+    for i in $(seq 300); do echo '{}'; done | holdfast trigger billing.charge.v1 --lines - -q >/dev/null
+    run -0 in_terminal "'$program' cancel --all --yes"
+    [[ "$output" == *"cancel [####"*"/301 "* ]]
+    [[ "$output" == *"301 changed"* ]]
+    run -0 in_terminal "'$program' retry --all --yes --quiet"
+    [ -z "$output" ]
+}

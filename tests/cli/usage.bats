@@ -177,3 +177,41 @@ complete_line()
 @test "a store of no known kind is wrong usage" {
     run -2 holdfast --store carrier-pigeon:coop list
 }
+
+@test "a command that looks creates no store of a mistyped name" {
+    for command in "list" "get a/b" "events a/b" "steps a/b" "tree a/b" "watch a/b" "wait a/b" "cancel --all --yes" \
+        "signal a/b s" "fork a/b" "workflows" "workers" "tenant list" "purge --older-than 1d" "workflow show w"; do
+        run -5 --separate-stderr holdfast --store sqlite:mistyped.db $command
+        [[ "$stderr" == *'no such store: there is no file "mistyped.db"; `holdfast migrate` creates it'* ]]
+        [ -z "$(ls mistyped.db* 2>/dev/null)" ]
+    done
+    run -0 holdfast --store sqlite:made.db migrate
+    run -0 holdfast --store sqlite:made.db list -q
+    run -3 holdfast --store sqlite:triggered.db trigger nothing
+    [ -e triggered.db ]
+}
+
+@test "a bad port is a mistake in the command line, not an outage" {
+    for port in abc 99999 0; do
+        run -2 holdfast list --store "postgres://nobody@localhost:$port/db"
+        [[ "$output" == *"not a number from 1 to 65535"* ]]
+    done
+    run -2 holdfast list --store "postgres://user:se/cret@localhost/db"
+    [[ "$output" != *"se"*"cret"* ]]
+}
+
+@test "a worker has at most 1024 threads" {
+    run -2 holdfast worker --exec 'a=true' --threads 1025
+    [[ "$output" == *"1024"* ]]
+}
+
+@test "a trace that is no traceparent is refused" {
+    holdfast workflow create w -q
+    run -2 holdfast trigger w --trace 00-abc-01
+    [[ "$output" == *"not a W3C traceparent"* ]]
+}
+
+@test "a lease out of range is answered with durations" {
+    run -2 holdfast workflow create w --lease 2d
+    [[ "$output" == *"lease is 2d; it must be between 100ms and 1d"* ]]
+}

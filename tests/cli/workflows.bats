@@ -99,6 +99,19 @@ setup()
     [[ "$output" == *"up to date"* ]]
 }
 
+@test "migrate --check accepts a newer schema that suits this program, and says so" {
+    holdfast migrate -q
+    sqlite3 "${HOLDFAST_STORE#sqlite:}" "INSERT INTO schema_version (version, name, min_writer, applied_at)
+        VALUES (99, 'future', 1, 0)"
+    run -0 holdfast migrate --check
+    [[ "$output" == *"schema version 99, newer than"*"go on using it"* ]]
+    run -0 holdfast migrate --check --json
+    [ "$(jq '.schema > .newest' <<<"$output")" = true ]
+    sqlite3 "${HOLDFAST_STORE#sqlite:}" "UPDATE schema_version SET min_writer = 98 WHERE version = 99"
+    run -5 holdfast migrate --check
+    [[ "$output" == *"install a newer holdfast"* ]]
+}
+
 @test "without --store, holdfast.db in the current directory is used" {
     unset HOLDFAST_STORE
     holdfast workflow create w

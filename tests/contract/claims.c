@@ -164,6 +164,20 @@ static void a_claim_serves_the_patterns_it_names(void **state)
                     strcmp(claims->items[i].run.workflow, "mail.send") == 0);
 }
 
+static void a_star_within_a_pattern_is_refused(void **state)
+{
+    static const char *const bad[] = { "a*b", "*.charge", "a**", "", "a b", NULL };
+    hf_claims *claims = NULL;
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        hf_claim_spec spec = HF_CLAIM_INIT;
+        spec.worker = WORKER;
+        spec.patterns = &bad[i];
+        spec.pattern_count = 1;
+        assert_code(hf_claim(fx.client, &claims, &spec, &fx.error), HF_INVALID);
+    }
+}
+
 static void a_lane_named_by_two_patterns_is_claimed_once(void **state)
 {
     static const char *const patterns[] = { "*", WORK, "work*" };
@@ -327,6 +341,7 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(a_claim_takes_no_more_than_its_limit),
     CONTRACT_TEST(the_limit_counts_over_all_lanes_and_priorities),
     CONTRACT_TEST(a_claim_serves_the_patterns_it_names),
+    CONTRACT_TEST(a_star_within_a_pattern_is_refused),
     CONTRACT_TEST(a_lane_named_by_two_patterns_is_claimed_once),
     CONTRACT_TEST(a_paused_workflow_is_not_claimed_until_it_is_resumed),
     CONTRACT_TEST(a_disabled_tenant_is_not_claimed_until_it_is_enabled),

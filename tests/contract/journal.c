@@ -226,7 +226,23 @@ static void whoever_waits_for_a_run_is_woken_by_its_end(void **state)
     hf_run_free(run);
 }
 
+static void the_journal_of_an_unknown_run_is_not_found(void **state)
+{
+    hf_events *events = NULL;
+    hf_id id = trigger(WORK);
+    (void)state;
+    assert_code(hf_events_list(fx.client, &events, (hf_id){ { 1 } }, 0, 10, &fx.error),
+                HF_NOT_FOUND);
+    assert_code(hf_events_follow(fx.client, &events, (hf_id){ { 1 } }, 0, 10, -1, &fx.error),
+                HF_NOT_FOUND);
+    assert_code(hf_events_list(fx.other, &events, id, 0, 10, &fx.error), HF_NOT_FOUND);
+    assert_ok(hf_events_list(fx.client, &events, id, 1, 10, &fx.error));
+    assert_int_equal(events->count, 0);
+    hf_events_free(events);
+}
+
 static const struct CMUnitTest tests[] = {
+    CONTRACT_TEST(the_journal_of_an_unknown_run_is_not_found),
     CONTRACT_TEST(lines_are_numbered_without_gaps_and_carry_the_version),
     CONTRACT_TEST(lines_name_who_acted),
     CONTRACT_TEST(a_page_of_the_journal_starts_after_a_number),

@@ -123,9 +123,22 @@ static const char *last_event(hf_id id)
     return events->items[events->count - 1].name;
 }
 
-/* Tries every way from every status and notes where it led. */
-static void try_everything(bool reached[STATUSES][STATUSES], bool check_refusals)
+/* The row of the table for what happened to a run, or -1. */
+static int row_of(hf_status from, hf_status to, const char *event)
 {
+    for (int i = 0; i < hf__lifecycle_count; i++)
+        if (hf__lifecycle[i].from == from && hf__lifecycle[i].to == to &&
+            strcmp(hf__lifecycle[i].event, event) == 0)
+            return i;
+    return -1;
+}
+
+enum { MOST_ROWS = 100 };
+
+/* Tries every way from every status and notes the rows of the table that it took. */
+static void try_everything(bool reached[MOST_ROWS], bool check_refusals)
+{
+    assert_true(hf__lifecycle_count <= MOST_ROWS);
     for (int s = 0; s < STARTS; s++)
         for (int w = 0; w < WAYS; w++) {
             hf_id id = begin(&starts[s]);
@@ -134,13 +147,12 @@ static void try_everything(bool reached[STATUSES][STATUSES], bool check_refusals
             hf_status from = starts[s].status;
             hf_status to = status_of(id);
             if (code == HF_OK) {
-                const struct hf__lifecycle_row *row = hf__lifecycle_find(from, to);
-                if (!row)
-                    fail_msg("%s made a %s run %s", ways[w].name, hf_status_name(from),
-                             hf_status_name(to));
-                reached[from][to] = true;
-                if (strcmp(ways[w].name, "give back") != 0)
-                    assert_string_equal(last_event(id), row->event);
+                int row = row_of(from, to, last_event(id));
+                if (row < 0)
+                    fail_msg("%s made a %s run %s, and the journal says %s", ways[w].name,
+                             hf_status_name(from), hf_status_name(to), last_event(id));
+                reached[row] = true;
+                assert_non_null(hf__lifecycle_find(from, to));
             } else if (check_refusals) {
                 assert_string_equal(before, dump());
             }
@@ -151,24 +163,20 @@ static void try_everything(bool reached[STATUSES][STATUSES], bool check_refusals
 
 static void every_change_in_the_table_happens_through_the_api(void **state)
 {
-    bool reached[STATUSES][STATUSES] = { { false } };
+    bool reached[MOST_ROWS] = { false };
     (void)state;
     try_everything(reached, false);
     for (int i = 0; i < hf__lifecycle_count; i++)
-        if (!reached[hf__lifecycle[i].from][hf__lifecycle[i].to])
-            fail_msg("nothing made a %s run %s", hf_status_name(hf__lifecycle[i].from),
-                     hf_status_name(hf__lifecycle[i].to));
+        if (!reached[i])
+            fail_msg("nothing made a %s run %s as %s", hf_status_name(hf__lifecycle[i].from),
+                     hf_status_name(hf__lifecycle[i].to), hf__lifecycle[i].event);
 }
 
 static void a_change_that_is_not_in_the_table_is_refused_and_changes_nothing(void **state)
 {
-    bool reached[STATUSES][STATUSES] = { { false } };
+    bool reached[MOST_ROWS] = { false };
     (void)state;
     try_everything(reached, true);
-    for (int from = 0; from < STATUSES; from++)
-        for (int to = 0; to < STATUSES; to++)
-            if (reached[from][to])
-                assert_non_null(hf__lifecycle_find((hf_status)from, (hf_status)to));
 }
 
 static void a_finished_run_is_never_claimed(void **state)

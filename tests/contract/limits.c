@@ -135,6 +135,38 @@ static void labels_are_utf8_without_control_characters(void **state)
     }
 }
 
+static void a_trace_is_a_traceparent(void **state)
+{
+    static const char *const bad[] = {
+        "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-1",
+        "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-012",
+        "01-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+        "00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01",
+        "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
+        "00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01",
+        "00-4bf92f3577b34da6a3ce929d0e0e4736_00f067aa0ba902b7-01",
+        "00-4bf92f3577b34da6a3ce929d0e0e473-600f067aa0ba902b7-01",
+        "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-0g",
+        "00-abc-01",
+    };
+    hf_trigger_spec spec = spec_of(WORK);
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        spec.trace = bad[i];
+        assert_code(trigger_code(&spec), HF_INVALID);
+    }
+    spec.trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00";
+    assert_code(trigger_code(&spec), HF_OK);
+}
+
+static void a_span_out_of_range_is_answered_with_durations(void **state)
+{
+    hf_workflow workflow = { .name = WORK, .lease = HF_DAYS(2) };
+    (void)state;
+    assert_code(hf_workflow_put(fx.client, &workflow, HF_SET_LEASE, &fx.error), HF_INVALID);
+    assert_string_equal(fx.error.message, "lease is 2d; it must be between 100ms and 1d");
+}
+
 static void every_language_is_welcome_in_labels(void **state)
 {
     hf_trigger_spec spec = spec_of(WORK);
@@ -267,6 +299,8 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(unusual_json_is_kept_as_it_came),
     CONTRACT_TEST(a_name_has_only_plain_characters),
     CONTRACT_TEST(labels_are_utf8_without_control_characters),
+    CONTRACT_TEST(a_trace_is_a_traceparent),
+    CONTRACT_TEST(a_span_out_of_range_is_answered_with_durations),
     CONTRACT_TEST(every_language_is_welcome_in_labels),
     CONTRACT_TEST(numbers_out_of_range_are_refused),
     CONTRACT_TEST(a_turn_with_bad_numbers_is_refused),

@@ -1,5 +1,6 @@
 /* Signals: one durable input each, taken in order, seen once, never lost.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "client/client.h"
 #include "contract/fixture.h"
 
 static hf_signal_spec signal_of(const char *name)
@@ -213,6 +214,29 @@ static void a_signal_with_a_stale_token_is_journalled_and_ignored(void **state)
     assert_int_equal(claim()->mail_count, 1);
 }
 
+static void a_stale_signal_that_is_sent_again_is_journalled_once(void **state)
+{
+    hf_id id = wait_with_token("t-2");
+    hf_signal_spec spec = signal_of("s");
+    bool duplicate = false;
+    (void)state;
+    spec.id = "late";
+    spec.token = "t-1";
+    lose_answers(1);
+    assert_ok(hf_signal(fx.client, id, &spec, &duplicate, &fx.error));
+    assert_int_equal(answers_lost(), 1);
+    assert_false(duplicate);
+    size_t lines = events_of(id)->count;
+    assert_ok(hf_signal(fx.client, id, &spec, &duplicate, &fx.error));
+    assert_true(duplicate);
+    assert_int_equal(events_of(id)->count, lines);
+    assert_string_equal(journal(id), "created started waiting s");
+    spec.token = "t-2"; /* the same id, now for the wait that there is */
+    assert_ok(hf_signal(fx.client, id, &spec, &duplicate, &fx.error));
+    assert_false(duplicate);
+    assert_string_equal(claim()->mail[0].id, "late");
+}
+
 static void a_stale_token_is_ignored_while_the_wait_is_paused_too(void **state)
 {
     hf_id id = wait_with_token("t-2");
@@ -314,6 +338,36 @@ static void a_delayed_signal_that_comes_due_under_the_holder_ends_its_wait_at_on
     assert_string_equal(claim()->mail[0].name, "later");
 }
 
+/* Other signals go ahead of them and keep the flusher busy, so that the others share a flush. */
+static void one_signal_sent_many_times_at_once_arrives_once(void **state)
+{
+    enum { OTHERS = 20, ALL = 40 };
+    struct hf__op ops[ALL];
+    hf_signal_spec specs[ALL];
+    char names[ALL][16];
+    hf_id other = run_that_is(HF_WAITING, 0);
+    hf_id id = run_that_is(HF_WAITING, 0);
+    int new = 0;
+    (void)state;
+    for (int i = 0; i < ALL; i++) {
+        snprintf(names[i], sizeof names[i], "s-%d", i < OTHERS ? i : OTHERS);
+        specs[i] = (hf_signal_spec){
+            .version = HF_SIGNAL_VERSION, .id = names[i], .type = "external", .name = "news"
+        };
+        ops[i] = (struct hf__op){ .kind = HF__OP_SIGNAL,
+                                  .tenant = fx.client->tenant_id,
+                                  .actor = "tester",
+                                  .signal = { .run = i < OTHERS ? other : id, .spec = &specs[i] } };
+    }
+    hf__engine_apply(fx.client->engine, ops, ALL);
+    for (int i = OTHERS; i < ALL; i++) {
+        assert_int_equal(ops[i].code, HF_OK);
+        new += !ops[i].signal.duplicate;
+    }
+    assert_int_equal(new, 1);
+    expect_journal(id, "created started waiting news");
+}
+
 static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(a_signal_wakes_a_waiting_run_and_is_delivered),
     CONTRACT_TEST(a_signal_raises_neither_version_nor_revision),
@@ -329,6 +383,7 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(the_same_signal_id_may_be_sent_to_two_runs),
     CONTRACT_TEST(a_signal_with_the_waits_token_is_delivered),
     CONTRACT_TEST(a_signal_with_a_stale_token_is_journalled_and_ignored),
+    CONTRACT_TEST(a_stale_signal_that_is_sent_again_is_journalled_once),
     CONTRACT_TEST(a_stale_token_is_ignored_while_the_wait_is_paused_too),
     CONTRACT_TEST(a_signal_with_an_old_revision_is_refused),
     CONTRACT_TEST(a_finished_run_takes_no_signals),
@@ -336,5 +391,6 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(a_delayed_signal_is_seen_at_its_time),
     CONTRACT_TEST(a_delayed_signal_sent_to_a_held_run_wakes_its_wait_in_time),
     CONTRACT_TEST(a_delayed_signal_that_comes_due_under_the_holder_ends_its_wait_at_once),
+    CONTRACT_TEST(one_signal_sent_many_times_at_once_arrives_once),
 };
 CONTRACT("signals", tests)

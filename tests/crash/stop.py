@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 
+from outage import outage_of
 from processes import check, wait_until
 from runner import Runner
 from scene import Scene
@@ -146,9 +147,26 @@ def the_program_of_a_killed_worker_works_in_vain(directory, kind):
         scene.audit_invariants()
 
 
+def a_stop_does_not_wait_for_a_store_that_is_away(directory, kind):
+    """What it could not commit is begun again by another worker, when the lease has ended."""
+    with Scene(directory, kind) as scene:
+        worker = scene.worker(threads=1, stop_limit=500)
+        run = scene.trigger_one("crash.long", "held", '{"ms":1500,"stubborn":1}')
+        scene.begun(1)
+        outage = outage_of(scene.store)
+        wait_until(lambda: scene.lines("store_lost"), "the worker says that the store is away")
+        stop_within(worker, 10)
+        outage.end()
+        scene.worker()
+        scene.await_all_finished()
+        check([run for _, run, _ in scene.lines("start")].count(run) == 2, "the run was not begun again")
+        scene.audit_invariants()
+
+
 TESTS = (running_handlers_finish, what_was_not_begun_goes_back, a_stubborn_handler_is_left_behind,
          a_cooperative_handler_gives_back, a_program_finishes, a_long_program_is_ended_and_given_back,
-         a_second_signal_gives_back_at_once, the_program_of_a_killed_worker_works_in_vain)
+         a_second_signal_gives_back_at_once, the_program_of_a_killed_worker_works_in_vain,
+         a_stop_does_not_wait_for_a_store_that_is_away)
 
 
 def main():

@@ -45,7 +45,5 @@ int main(void)
          "[concepts](concepts.md#statuses).\n");
     print_diagram();
     print_table();
-    puts("\nA run that its holder gives back untouched, as a stopping worker does, is `given_back` "
-         "in the journal.");
     return 0;
 }

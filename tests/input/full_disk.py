@@ -70,7 +70,7 @@ def sqlite_without_room(directory):
 def a_new_sqlite_file_without_room(directory):
     with SmallDisk(directory, 1) as disk:
         disk.fill()
-        done = run_program("list", "--store", f"sqlite:{disk.path}/new.db", "--json", expect=5)
+        done = run_program("migrate", "--store", f"sqlite:{disk.path}/new.db", "--json", expect=5)
         check_is_full(done)
 
 

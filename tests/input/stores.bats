@@ -130,7 +130,7 @@ make_place()
     make_place
     rm -f "$place"/store.db-*
     refuses 5 '"read_only"' "${as_nobody[@]}" trigger work --json --store "sqlite:$place/store.db"
-    refuses 5 'may read and write' "${as_nobody[@]}" list --store "sqlite:$place/new.db"
+    refuses 5 'may read and write' "${as_nobody[@]}" migrate --store "sqlite:$place/new.db"
     refuses 5 'must be writable' "${as_nobody[@]}" worker --exec work=true --store "sqlite:$place/store.db"
     [ ! -e "$place/new.db" ]
 }

@@ -48,6 +48,8 @@ static const struct allowed {
     { "live_patterns", "USE TEMP B-TREE", "a table of some hundred rows" },
     { "list_tenants", "USE TEMP B-TREE", "a table of some hundred rows" },
     { "list_workflows", "USE TEMP B-TREE", "a table of some hundred rows" },
+    { "list_children", "USE TEMP B-TREE", "the children of one run" },
+    { "count_children", "USE TEMP B-TREE", "the children of one run" },
     { "find_heads", "SCAN p", "the rows of the recursion at hand" },
     { "find_heads", "SCAN h", "its result" },
     { "claim_runs", "SCAN n", "tenants, of which there are few" },

@@ -333,6 +333,7 @@ static void commit(struct world *world, struct turn *turn)
     job->transition.seen_position = claimed->seen_position;
     job->transition.seen_at = claimed->seen_at;
     job->op.commit.parentless = hf_id_is_zero(claimed->run.parent);
+    job->op.commit.child = hf_id_is_zero(claimed->run.parent) ? NULL : &claimed->run;
     decide(world, turn, job);
     turn->phase = ASKING;
     note(world, "%s decides %s v%" PRId64 " turn %d consumed %zu children %zu state %s",

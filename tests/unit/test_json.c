@@ -205,7 +205,7 @@ static void key_order_and_space_do_not_make_a_difference(void **state)
     (void)state;
     assert_true(hf__json_equal("{\"a\":1,\"b\":[2,3]}", " { \"b\" : [2, 3] , \"a\" : 1 } "));
     assert_true(hf__json_equal("\"\\u00e9\"", "\"\xc3\xa9\""));
-    assert_true(hf__json_equal("{\"a\":\"\\u0000\",\"b\":1}", "{\"b\":1,\"a\":\"\\u0000\"}"));
+    assert_true(hf__json_equal("{\"a\":\"\\u0000\",\"b\":1}", " {\"a\":\"\\u0000\", \"b\":1}"));
     assert_true(hf__json_equal("1.50", "1.5"));
 }
 
@@ -214,7 +214,7 @@ static void other_values_differ(void **state)
     (void)state;
     assert_false(hf__json_equal("{\"a\":1}", "{\"a\":2}"));
     assert_false(hf__json_equal("[1,2]", "[2,1]"));
-    assert_false(hf__json_equal("1", "1.0"));
+    assert_false(hf__json_equal("{\"a\":\"\\u0000\",\"b\":1}", "{\"b\":1,\"a\":\"\\u0000\"}"));
     assert_false(hf__json_equal("\"1\"", "1"));
     assert_false(hf__json_equal("{}", "null"));
     assert_false(hf__json_equal("\"a b\"", "\"ab\""));
@@ -229,6 +229,37 @@ static void huge_integers_are_compared_digit_by_digit(void **state)
     assert_false(
         hf__json_equal("123456789012345678901234567890", "123456789012345678901234567891"));
     assert_true(hf__json_equal("[\"a\\\\\", 1e999]", "[\"a\\\\\",1e999]"));
+}
+
+static void numbers_are_compared_by_their_exact_value(void **state)
+{
+    static const char *const same[][2] = {
+        { "1", "1.0" },
+        { "1", "10e-1" },
+        { "-0", "0" },
+        { "0.0e9", "-0" },
+        { "1e2", "100" },
+        { "0.00012", "12E-5" },
+        { "1e400", "10e399" },
+        { "[1.50,{\"a\":2}]", "[1.5,{\"a\":2.00}]" },
+        { "123456789012345678901234567890", "12345678901234567890123456789e+1" },
+    };
+    static const char *const other[][2] = {
+        { "1", "-1" },
+        { "1", "10" },
+        { "1", "\"1\"" },
+        { "1", "\"n1e0\"" },
+        { "0.1", "0.01" },
+        { "9007199254740993", "9007199254740992.0" },
+        { "1e99999999", "1e99999998" },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++)
+        if (!hf__json_equal(same[i][0], same[i][1]) || !hf__json_equal(same[i][1], same[i][0]))
+            fail_msg("%s is not %s", same[i][0], same[i][1]);
+    for (size_t i = 0; i < sizeof other / sizeof *other; i++)
+        if (hf__json_equal(other[i][0], other[i][1]) || hf__json_equal(other[i][1], other[i][0]))
+            fail_msg("%s is %s", other[i][0], other[i][1]);
 }
 
 static void what_is_not_json_equals_only_its_own_bytes(void **state)
@@ -269,6 +300,7 @@ int main(void)
         cmocka_unit_test(key_order_and_space_do_not_make_a_difference),
         cmocka_unit_test(other_values_differ),
         cmocka_unit_test(huge_integers_are_compared_digit_by_digit),
+        cmocka_unit_test(numbers_are_compared_by_their_exact_value),
         cmocka_unit_test(what_is_not_json_equals_only_its_own_bytes),
         cmocka_unit_test(nothing_equals_nothing_only),
     };

@@ -114,6 +114,11 @@ static void bad_urls_are_refused_with_a_reason(void **state)
     assert_refused("host=x dbname=y", HF_INVALID, "postgres://");
     assert_refused("mysql://h/db", HF_INVALID, "postgres://");
     assert_refused("postgres://h/db?colour=red", HF_INVALID, "colour");
+    assert_refused("postgres://h:abc/db", HF_INVALID, "port");
+    assert_refused("postgres://h:99999/db", HF_INVALID, "port");
+    assert_refused("postgres://h:0/db", HF_INVALID, "port");
+    assert_refused("postgres://h/db?port=5432x", HF_INVALID, "port");
+    assert_refused("postgres://a,b/db?port=5432,70000", HF_INVALID, "port");
     assert_refused("postgres://h/db?prepare=maybe", HF_INVALID, "'on' or 'off'");
     assert_refused("postgres://[::1/db", HF_INVALID, "cannot be read");
 

@@ -159,6 +159,135 @@ static void one_name_may_be_used_again(void **state)
     assert_int_equal(seen, 1);
 }
 
+static hf_code misnamed(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    char longest[600];
+    const char *const names[] = { NULL, "", "a\nb", "page#2", longest };
+    hf_step step;
+    (void)err;
+    (void)arg;
+    memset(longest, 'x', sizeof longest);
+    longest[501] = '\0';
+    if (hf_step_begin(ctx, names[atoi(input)], &step))
+        atomic_fetch_add(&scene.works[0], 1);
+    return HF_PERMANENT;
+}
+
+static void a_name_that_cannot_be_remembered_begins_nothing(void **state)
+{
+    static const char *const words[] = { "is empty", "is empty", "control character",
+                                         "second use of another", "too long" };
+    char input[8];
+    (void)state;
+    clear();
+    begin(misnamed);
+    for (int i = 0; i < 5; i++) {
+        snprintf(input, sizeof input, "%d", i);
+        hf_run *run = world_wait(world_trigger(WORKFLOW, input));
+        assert_int_equal(run->status, HF_FAILED);
+        if (!strstr(run->last_error, words[i]))
+            fail_msg("\"%s\" does not say \"%s\"", run->last_error, words[i]);
+        hf_run_free(run);
+    }
+    assert_int_equal(atomic_load(&scene.works[0]), 0);
+}
+
+static hf_code long_winded(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    char name[501];
+    hf_step step;
+    (void)input;
+    (void)err;
+    (void)arg;
+    memset(name, 'x', sizeof name);
+    name[500] = '\0';
+    for (int i = 0; i < 2; i++) {
+        if (!hf_step_begin(ctx, name, &step))
+            return hf_step_result(&step, err);
+        note(i, hf_step_key(&step));
+        hf_try(hf_step_done(&step, NULL));
+    }
+    return HF_OK;
+}
+
+static void the_key_of_the_longest_name_is_whole(void **state)
+{
+    (void)state;
+    clear();
+    world_expect(begin(long_winded), HF_SUCCEEDED);
+    assert_int_equal(strlen(scene.seen[0]), 36 + 1 + 500);
+    assert_int_equal(strlen(scene.seen[1]), 36 + 1 + 502);
+}
+
+static hf_code ends_twice(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    hf_step step;
+    (void)input;
+    (void)err;
+    (void)arg;
+    if (hf_step_begin(ctx, "charge", &step)) {
+        hf_try(hf_step_done(&step, "1"));
+        assert_int_equal(hf_step_done(&step, "2"), HF_INVALID);
+        assert_int_equal(hf_step_fail(&step, HF_RETRY, "no"), HF_INVALID);
+    }
+    if (atomic_fetch_sub(&scene.crashes, 1) > 0)
+        return HF_RETRY;
+    return hf_return(ctx, hf_step_output(&step));
+}
+
+static void a_step_ends_once(void **state)
+{
+    (void)state;
+    clear();
+    atomic_store(&scene.crashes, 1);
+    hf_id id = begin(ends_twice);
+    expect_result(id, "1");
+    assert_int_equal(count_events(id, "step", NULL), 1);
+}
+
+static hf_code leaves_one_open(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    hf_step a, b;
+    (void)input;
+    (void)err;
+    (void)arg;
+    if (hf_step_begin(ctx, "outer", &a) && hf_step_begin(ctx, "inner", &b))
+        atomic_fetch_add(&scene.works[0], 1);
+    return HF_OK;
+}
+
+static void a_call_inside_a_step_is_refused(void **state)
+{
+    (void)state;
+    clear();
+    expect_failure(begin(leaves_one_open), "permanent",
+                   "\"inner\" (step) was called before the step \"outer\" ended");
+    assert_int_equal(atomic_load(&scene.works[0]), 0);
+}
+
+static hf_code tells_nonsense(hf_step *step, hf_error *err, void *arg)
+{
+    (void)err;
+    (void)arg;
+    return hf_step_done(step, "{nonsense");
+}
+
+static hf_code nonsense(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    const char *output;
+    (void)input;
+    (void)arg;
+    hf_try(hf_step_run(ctx, "call", NULL, tells_nonsense, NULL, &output, err));
+    return HF_OK;
+}
+
+static void an_output_that_is_refused_is_why_the_step_failed(void **state)
+{
+    (void)state;
+    clear();
+    expect_failure(begin(nonsense), "failed", "JSON");
+}
+
 /* ---- Policies ---- */
 
 static hf_code flaky(hf_step *step, hf_error *err, void *arg)
@@ -168,6 +297,16 @@ static hf_code flaky(hf_step *step, hf_error *err, void *arg)
     assert_int_equal(hf_step_attempt(step), call);
     if (call <= atomic_load(&scene.crashes)) {
         snprintf(err->message, sizeof err->message, "no answer %d", call);
+        return HF_HANDLER_FAILED;
+    }
+    return hf_step_done(step, "\"done\"");
+}
+
+static hf_code flaky_once(hf_step *step, hf_error *err, void *arg)
+{
+    (void)arg;
+    if (atomic_fetch_add(&scene.works[0], 1) + 1 <= atomic_load(&scene.crashes)) {
+        snprintf(err->message, sizeof err->message, "no answer");
         return HF_HANDLER_FAILED;
     }
     return hf_step_done(step, "\"done\"");
@@ -238,6 +377,33 @@ static void a_step_past_its_limit_has_failed(void **state)
     clear();
     expect_result(begin(slow), "\"late\"");
     assert_non_null(strstr(scene.seen[0], "longer than its limit of 10ms"));
+}
+
+static hf_code gives_up(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    const char *output;
+    (void)input;
+    (void)arg;
+    atomic_fetch_add(&scene.calls, 1);
+    hf_code code = hf_step_run(ctx, "call", NULL, flaky_once, NULL, &output, err);
+    return code == HF_OK ? hf_return(ctx, output) : code;
+}
+
+static void an_operators_retry_forgets_the_failure_and_the_runs_own_does_not(void **state)
+{
+    hf_change change = HF_CHANGE_INIT;
+    (void)state;
+    clear();
+    atomic_store(&scene.crashes, 1);
+    hf_id id = begin(gives_up);
+    hf_run *run = world_wait(id);
+    assert_int_equal(run->status, HF_FAILED);
+    assert_int_equal(run->attempt, 5);
+    hf_run_free(run);
+    assert_int_equal(atomic_load(&scene.works[0]), 1);
+    assert_ok(hf_change_run(world.client, id, HF_RETRY_RUN, &change, NULL));
+    expect_result(id, "\"done\"");
+    assert_int_equal(atomic_load(&scene.works[0]), 2);
 }
 
 /* ---- Changed code ---- */
@@ -315,6 +481,41 @@ static void old_runs_keep_the_old_way_and_new_ones_take_the_new(void **state)
     atomic_store(&scene.crashes, 1); /* the version itself is remembered */
     world_expect(world_trigger(WORKFLOW, "{}"), HF_SUCCEEDED);
     assert_int_equal(atomic_load(&scene.works[0]), 2);
+}
+
+static hf_code versioned_often(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    int version, all = 0;
+    (void)input;
+    (void)err;
+    (void)arg;
+    step(ctx, "rail");
+    for (int i = 0; i < 3; i++) {
+        if (atomic_load(&scene.code)) {
+            hf_try(hf_version(ctx, "rail", 2, &version));
+            all = all * 10 + version;
+        }
+        if (i < 2)
+            step(ctx, "page");
+    }
+    atomic_store(&scene.works[0], all);
+    if (atomic_fetch_sub(&scene.crashes, 1) > 0) {
+        atomic_store(&scene.code, 1);
+        return HF_RETRY;
+    }
+    return HF_OK;
+}
+
+static void a_run_gets_one_answer_for_each_change(void **state)
+{
+    (void)state;
+    clear();
+    atomic_store(&scene.crashes, 1);
+    world_expect(begin(versioned_often), HF_SUCCEEDED);
+    assert_int_equal(atomic_load(&scene.works[0]), 0);
+    atomic_store(&scene.crashes, 1);
+    world_expect(world_trigger(WORKFLOW, "{}"), HF_SUCCEEDED);
+    assert_int_equal(atomic_load(&scene.works[0]), 222);
 }
 
 /* ---- The same every time ---- */
@@ -423,12 +624,19 @@ int main(void)
         TEST(a_finished_step_returns_what_it_returned),
         TEST(a_steps_key_names_its_run_and_itself),
         TEST(one_name_may_be_used_again),
+        TEST(a_name_that_cannot_be_remembered_begins_nothing),
+        TEST(the_key_of_the_longest_name_is_whole),
+        TEST(a_step_ends_once),
+        TEST(a_call_inside_a_step_is_refused),
+        TEST(an_output_that_is_refused_is_why_the_step_failed),
         TEST(a_step_is_tried_again_by_its_policy),
         TEST(a_step_that_failed_for_good_can_be_handled),
         TEST(a_step_past_its_limit_has_failed),
+        TEST(an_operators_retry_forgets_the_failure_and_the_runs_own_does_not),
         TEST(another_name_is_an_error_that_names_both),
         TEST(a_handler_that_ends_too_early_is_noticed),
         TEST(old_runs_keep_the_old_way_and_new_ones_take_the_new),
+        TEST(a_run_gets_one_answer_for_each_change),
         TEST(time_and_chance_are_the_same_every_time),
         TEST(progress_and_state_are_seen_while_it_runs),
         TEST(a_cancelled_run_records_nothing_more),

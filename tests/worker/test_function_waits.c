@@ -214,6 +214,35 @@ static void a_wait_that_timed_out_stays_so(void **state)
     expect_result(id, "\"late\"");
 }
 
+static hf_code out_of_time(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    (void)input;
+    (void)err;
+    (void)arg;
+    hf_try(hf_sleep(ctx, "back", -HF_HOURS(1)));
+    hf_code code = hf_wait_signal(ctx, "approval", -1, NULL);
+    if (code != HF_TIMEOUT)
+        return HF_PERMANENT;
+    hf_try(hf_wait_signal(ctx, "go", INT64_MAX, NULL));
+    hf_try(hf_sleep(ctx, "for ever", INT64_MAX));
+    return HF_OK;
+}
+
+static void times_may_be_past_or_never(void **state)
+{
+    (void)state;
+    hf_id id = begin(out_of_time);
+    hf_run *run = await_status(id, HF_WAITING);
+    assert_string_equal(run->current_step, "go");
+    hf_run_free(run);
+    send(id, "go", "1", NULL);
+    for (bool asleep = false; !asleep; world_sleep(HF_MILLISECONDS(5))) {
+        run = await_status(id, HF_WAITING);
+        asleep = strcmp(run->current_step, "for ever") == 0;
+        hf_run_free(run);
+    }
+}
+
 /* ---- Pause ---- */
 
 static hf_code asks_a_person(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
@@ -340,6 +369,69 @@ static void one_child_is_enough_for_any(void **state)
 {
     (void)state;
     expect_result(begin_family(waits_for_any), "{\"got\":7}");
+}
+
+static hf_code waits_for_any_then_all(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    hf_id ids[3];
+    hf_child_end ends[3];
+    char result[200];
+    (void)input;
+    (void)err;
+    (void)arg;
+    hf_try(start_parts(ctx, (int[]){ 7, 8, 9 }, 3, ids));
+    hf_try(hf_children_wait(ctx, "any", ids, 3, HF_WAIT_ANY, 0, ends));
+    hf_try(hf_children_wait(ctx, "all", ids, 3, HF_WAIT_ALL, 0, ends));
+    hf_try(hf_sleep(ctx, "nap", HF_MILLISECONDS(1)));
+    snprintf(result, sizeof result, "[%s,%s,%s]", ends[0].result, ends[1].result, ends[2].result);
+    return hf_return(ctx, result);
+}
+
+static void a_child_that_has_ended_is_ended_for_later_waits(void **state)
+{
+    (void)state;
+    expect_result(begin_family(waits_for_any_then_all), "[{\"got\":7},{\"got\":8},{\"got\":9}]");
+}
+
+static hf_code waits_for_one_twice(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    hf_id ids[2];
+    hf_child_end ends[2];
+    (void)input;
+    (void)err;
+    (void)arg;
+    hf_try(start_parts(ctx, (int[]){ 7 }, 1, ids));
+    ids[1] = ids[0];
+    hf_try(hf_children_wait(ctx, "both", ids, 2, HF_WAIT_ALL, 0, ends));
+    return HF_OK;
+}
+
+static void one_child_cannot_be_waited_for_twice_at_once(void **state)
+{
+    (void)state;
+    hf_run *run = world_wait(begin_family(waits_for_one_twice));
+    assert_int_equal(run->status, HF_FAILED);
+    assert_non_null(strstr(run->last_error, "\"both\" waits for one child twice"));
+    hf_run_free(run);
+}
+
+static hf_code has_no_children(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    (void)input;
+    (void)err;
+    (void)arg;
+    hf_try(hf_children_start(ctx, "none", NULL, 0, NULL));
+    hf_try(hf_children_wait(ctx, "all", NULL, 0, HF_WAIT_ALL, 0, NULL));
+    hf_try(hf_children_wait(ctx, "any", NULL, 0, HF_WAIT_ANY, 0, NULL));
+    hf_try(hf_sleep(ctx, "nap", HF_MILLISECONDS(1)));
+    return hf_children_start(ctx, "some", NULL, 3, NULL) == HF_INVALID ? hf_return(ctx, "0")
+                                                                       : HF_PERMANENT;
+}
+
+static void no_children_are_no_wait(void **state)
+{
+    (void)state;
+    expect_result(begin(has_no_children), "0");
 }
 
 static hf_code fails_fast(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
@@ -471,10 +563,14 @@ int main(void)
         TEST(a_signal_sent_before_the_wait_is_not_lost),
         TEST(a_signal_that_comes_while_it_runs_wakes_it_again),
         TEST(a_wait_that_timed_out_stays_so),
+        TEST(times_may_be_past_or_never),
         TEST(a_run_that_paused_itself_goes_on_when_resumed),
         TEST(a_pause_ends_by_itself_at_its_time),
         TEST(all_children_come_back_with_their_results),
         TEST(one_child_is_enough_for_any),
+        TEST(a_child_that_has_ended_is_ended_for_later_waits),
+        TEST(one_child_cannot_be_waited_for_twice_at_once),
+        TEST(no_children_are_no_wait),
         TEST(a_failure_ends_the_wait_if_asked),
         TEST(waiting_for_children_has_a_limit),
         TEST(cancelling_the_parent_cancels_its_children),

@@ -119,10 +119,10 @@ SELECT s.run_id, s.id, s.type, s.name, s.payload, s.token, s.sender, s.position,
            m.attempts
       FROM holdfast.signal m
      WHERE m.run_id = n.run AND m.consumed_at IS NULL AND (m.visible_at <= holdfast.now() OR m.type = 'child')
-     ORDER BY m.visible_at, m.position LIMIT 10000) s;
+     ORDER BY m.visible_at, m.position LIMIT 100000) s;
 
 -- name: load_steps
--- The recorded steps of claimed runs, by sequence. Served by the primary key of event. Serves: claims, steps.
+-- The recorded steps of claimed runs and where they were tried again (without a step), by sequence. Served by the primary key of event. Serves: claims, steps.
 -- takes: rows (tenant int, run uuid)
 -- gives: (run uuid, seq bigint, position bigint, version bigint, name text, actor text, step text, data text, at
 --   bigint)
@@ -131,5 +131,5 @@ SELECT e.run_id, e.seq, e.position, e.version, e.name, e.actor, e.step, e.data, 
  CROSS JOIN LATERAL (
     SELECT v.run_id, v.seq, v.position, v.version, v.name, v.actor, v.step, v.data, v.at
       FROM holdfast.event v
-     WHERE v.run_id = n.run AND v.tenant_id = n.tenant AND v.kind = 2
+     WHERE v.run_id = n.run AND v.tenant_id = n.tenant AND (v.kind = 2 OR (v.kind = 0 AND v.name = 'retried'))
      ORDER BY v.seq LIMIT 100000) e;

@@ -1,22 +1,33 @@
 -- name: find_purgeable
--- The next page of runs, oldest first, that ended (or were deleted) before a time. Served by the primary key. Serves:
--- purge.
+-- The next page of runs, oldest first, that ended (or were deleted) before a time. Left out is a deleted child that has
+-- not ended and whose parent was not told of it. Served by the primary key. Serves: purge.
 -- takes: one (tenant int, after uuid, most int, workflow text, before bigint)
 -- gives: (id uuid)
 SELECT r.id FROM holdfast.run r JOIN holdfast.workflow w ON w.id = r.workflow_id
  WHERE r.tenant_id = $1 AND ($2::uuid IS NULL OR r.id > $2) AND ($4::text IS NULL OR w.name = $4)
    AND ((r.status >= 4 AND r.finished_at < $5)
-        OR (r.deleted_at < $5 AND (r.status <> 1 OR r.run_at < holdfast.now())))
+        OR (r.deleted_at < $5 AND (r.status <> 1 OR r.run_at < holdfast.now())
+            AND NOT EXISTS (SELECT 1 FROM holdfast.run p
+                             WHERE p.tenant_id = r.tenant_id AND p.id = r.parent AND p.status <> 4
+                               AND NOT EXISTS (SELECT 1 FROM holdfast.signal s
+                                                WHERE s.run_id = p.id AND s.id = 'child:' || r.id::text OFFSET 0)
+                            OFFSET 0)))
  ORDER BY r.id LIMIT $3;
 
 -- name: purge_runs
--- Removes runs that are still finished or deleted. First of the purge, since events may go only after their run.
--- Serves: purge.
+-- Removes runs that are still finished or deleted, as find_purgeable gave them. First of the purge, since events may go
+-- only after their run. Serves: purge.
 -- takes: rows (tenant int, id uuid)
 -- gives: (id uuid)
 DELETE FROM holdfast.run r USING unnest($1::int[], $2::uuid[]) AS n(tenant, id)
  WHERE r.tenant_id = ANY (ARRAY[n.tenant]) AND r.id = n.id
-   AND (r.status >= 4 OR r.deleted_at IS NOT NULL)
+   AND (r.status >= 4
+        OR (r.deleted_at IS NOT NULL
+            AND NOT EXISTS (SELECT 1 FROM holdfast.run p
+                             WHERE p.tenant_id = r.tenant_id AND p.id = r.parent AND p.status <> 4
+                               AND NOT EXISTS (SELECT 1 FROM holdfast.signal s
+                                                WHERE s.run_id = p.id AND s.id = 'child:' || r.id::text OFFSET 0)
+                            OFFSET 0)))
 RETURNING r.id;
 
 -- name: purge_belongings

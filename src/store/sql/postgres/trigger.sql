@@ -6,26 +6,29 @@
 -- takes: rows (tenant int, id uuid, workflow text, key text, status int, priority int, run_at bigint, delay bigint,
 --   timeout_at bigint, timeout bigint, max_attempts int, input text, state text, subject text, reference text,
 --   tags text, partition text, trace text, actor text, parent uuid, root uuid, waiting_kind text, waiting_token text,
---   waiting_until bigint, wait_count int, has_mail bool, events int, no_wake bool, always bool)
+--   waiting_until bigint, wait_count int, has_mail bool, events int, no_wake bool, always bool,
+--   wake_on_failure bool)
 -- gives: (id uuid, lane int, run_at bigint, now bigint)
 WITH t AS MATERIALIZED (SELECT holdfast.now() AS now),
 made AS (
     INSERT INTO holdfast.run (tenant_id, id, workflow_id, lane, key, status, priority, run_at, timeout_at,
         max_attempts, input, state, subject, reference, tags, partition, trace, actor, parent, root, waiting_kind,
-        waiting_token, waiting_until, wait_count, has_mail, event_seq, created_at, updated_at, definition_hash)
+        waiting_token, waiting_until, wait_count, has_mail, event_seq, created_at, updated_at, definition_hash,
+        wake_on_failure)
     SELECT n.tenant, n.id, w.id, w.lane, n.key, n.status, n.priority,
            CASE WHEN n.no_wake THEN least(n.run_at, d.timeout_at)
                 ELSE least(coalesce(n.run_at, t.now + n.delay), d.timeout_at) END,
            d.timeout_at, n.max_attempts, n.input, n.state, n.subject, n.reference, n.tags, n.partition, n.trace, n.actor,
            n.parent, n.root, n.waiting_kind, n.waiting_token, n.waiting_until, n.wait_count, n.has_mail, 1 + n.events,
-           t.now, t.now, w.definition_hash
+           t.now, t.now, w.definition_hash, n.wake_on_failure
       FROM t, unnest($1::int[], $2::uuid[], $3::text[], $4::text[], $5::int[], $6::int[], $7::bigint[], $8::bigint[],
                   $9::bigint[], $10::bigint[], $11::int[], $12::text[], $13::text[], $14::text[], $15::text[],
                   $16::text[], $17::text[], $18::text[], $19::text[], $20::uuid[], $21::uuid[], $22::text[],
-                  $23::text[], $24::bigint[], $25::int[], $26::bool[], $27::int[], $28::bool[], $29::bool[])
+                  $23::text[], $24::bigint[], $25::int[], $26::bool[], $27::int[], $28::bool[], $29::bool[],
+                  $30::bool[])
            AS n(tenant, id, workflow, key, status, priority, run_at, delay, timeout_at, timeout, max_attempts, input,
                 state, subject, reference, tags, partition, trace, actor, parent, root, waiting_kind, waiting_token,
-                waiting_until, wait_count, has_mail, events, no_wake, always)
+                waiting_until, wait_count, has_mail, events, no_wake, always, wake_on_failure)
       JOIN holdfast.tenant e ON e.id = n.tenant AND (n.always OR NOT e.disabled)
       JOIN holdfast.workflow w ON w.tenant_id = n.tenant AND w.name = n.workflow
      CROSS JOIN LATERAL (SELECT coalesce(n.timeout_at, t.now + n.timeout, t.now + w.timeout) AS timeout_at) d

@@ -105,12 +105,13 @@ SELECT c.id, c.tenant_id, c.version
 SELECT m.run_id, m.id, m.type, m.name, m.payload, m.token, m.sender, m.position, m.visible_at, m.occurred_at, m.attempts
   FROM signal m INDEXED BY signal_mailbox
  WHERE m.run_id = ?1 AND m.consumed_at IS NULL AND (m.visible_at <= holdfast_now() OR m.type = 'child')
- ORDER BY m.visible_at, m.position LIMIT 10000;
+ ORDER BY m.visible_at, m.position LIMIT 100000;
 
 -- name: load_steps
--- The recorded steps of claimed runs, by sequence. Served by the primary key of event. Serves: claims, steps.
+-- The recorded steps of claimed runs and where they were tried again (without a step), by sequence. Served by the primary key of event. Serves: claims, steps.
 -- takes: rows (tenant int, run uuid)
 -- gives: (run uuid, seq bigint, position bigint, version bigint, name text, actor text, step text, data text, at
 --   bigint)
 SELECT run_id, seq, position, version, name, actor, step, data, at
-  FROM event WHERE run_id = ?2 AND tenant_id = ?1 AND kind = 2 ORDER BY seq LIMIT 100000;
+  FROM event WHERE run_id = ?2 AND tenant_id = ?1 AND (kind = 2 OR (kind = 0 AND name = 'retried'))
+ ORDER BY seq LIMIT 100000;

@@ -18,6 +18,32 @@ VALUES (CASE WHEN changes() = 1 THEN ?2 END, (SELECT event_seq FROM run WHERE te
              THEN json_object('attempt', (SELECT attempt FROM run WHERE tenant_id = ?1 AND id = ?2), 'error', ?11) END);
 SELECT id, watched FROM run WHERE changes() = 1 AND tenant_id = ?1 AND id = ?2;
 
+-- name: finish_children
+-- The short way for a holder's commit that ends a child, whose parent is locked: checks the fence, writes the end, its
+-- journal line and the mail for the parent at once; no payload, no mail. An end that is not given back goes the long way.
+-- A line of mailed = true for each mail that is new to its parent: a child that was retried has ended before. Arrays
+-- are sorted by (tenant, id). Served by the primary key of run. Serves: commit.
+-- takes: rows (tenant int, id uuid, version bigint, status int, name text, worker text, state text, result text,
+--   error text, error_code text, last_error text, parent uuid, mail text, mail_name text, payload text)
+-- gives: (id uuid, watched int, mailed bool)
+UPDATE run
+   SET status = ?4, version = version + 1, revision = revision + 1, event_seq = event_seq + 1, run_at = NULL,
+       leased_by = NULL, last_worker = ?6, pause_requested = 0, wait_count = 0, waiting_kind = NULL,
+       waiting_token = NULL, waiting_until = NULL, state = coalesce(?7, state), result = ?8, error = ?9,
+       error_code = ?10, last_error = ?11, finished_at = holdfast_now(), updated_at = holdfast_now()
+ WHERE tenant_id = ?1 AND id = ?2 AND version = ?3 AND status = 1 AND parent = ?12;
+INSERT OR IGNORE INTO event (run_id, seq, version, tenant_id, at, kind, name, actor, data)
+VALUES (CASE WHEN changes() = 1 THEN ?2 END, (SELECT event_seq FROM run WHERE tenant_id = ?1 AND id = ?2), ?3 + 1, ?1,
+        holdfast_now(), 0, ?5, ?6,
+        CASE WHEN ?4 = 5
+             THEN json_object('attempt', (SELECT attempt FROM run WHERE tenant_id = ?1 AND id = ?2), 'error', ?11) END);
+SELECT id, watched, 0 FROM run WHERE changes() = 1 AND tenant_id = ?1 AND id = ?2;
+INSERT INTO signal (tenant_id, run_id, id, type, name, payload, sender, failed_child, occurred_at, visible_at)
+SELECT ?1, ?12, ?13, 'child', ?14, ?15, holdfast_uuid_text(?2), ?4 <> 4, holdfast_now(), holdfast_now()
+ WHERE changes() = 1 AND ?15 IS NOT NULL
+ON CONFLICT DO NOTHING;
+SELECT ?2, 0, 1 WHERE changes() = 1;
+
 -- name: lock_runs
 -- Locks the runs that a flush touches and reads what is needed to decide. First of all statements: what follows sees
 -- mailboxes as they are under the lock. One that is not given back is locked by somebody else, or does not exist.
@@ -129,14 +155,15 @@ INSERT INTO event (tenant_id, run_id, seq, version, at, kind, name, actor, step,
 VALUES (?1, ?2, ?3, ?4, holdfast_now(), ?5, ?6, ?7, ?8, ?9);
 
 -- name: insert_first_events
--- Journal lines of a run that is being created with its first transition; left out if the run was refused. Serves:
--- trigger with an initial transition.
+-- Journal lines of a run that is being created with its first transition; left out if the run was refused. Steps among
+-- them are noted at the run, so that its claims load them. Serves: trigger with an initial transition, fork.
 -- takes: rows (tenant int, run uuid, seq bigint, kind int, name text, actor text, step text, data text)
 -- gives: nothing
 INSERT INTO event (tenant_id, run_id, seq, version, at, kind, name, actor, step, data)
 SELECT ?1, ?2, ?3, 1, holdfast_now(), ?4, ?5, ?6, ?7, ?8
  WHERE EXISTS (SELECT 1 FROM run WHERE tenant_id = ?1 AND id = ?2)
    AND NOT EXISTS (SELECT 1 FROM event WHERE run_id = ?2 AND seq = ?3);
+UPDATE run SET has_steps = 1 WHERE ?4 = 2 AND tenant_id = ?1 AND id = ?2 AND NOT has_steps;
 
 -- name: save_steps
 -- Records finished steps, fenced by the claim's version. One that is not given back was refused. Served by the

@@ -4,6 +4,13 @@
 -- gives: (run uuid, id text)
 SELECT run_id, id FROM signal WHERE run_id = ?1 AND id = ?2;
 
+-- name: find_stale_signals
+-- Signals that were journalled as stale before, by what their journal line says. They have no place in the mailbox to
+-- be known by. Under the run's lock. Served by the primary key of event. Serves: signals with a token.
+-- takes: rows (run uuid, data text)
+-- gives: (run uuid, data text)
+SELECT ?1, ?2 WHERE EXISTS (SELECT 1 FROM event WHERE run_id = ?1 AND kind = 4 AND data = ?2);
+
 -- name: insert_signals
 -- Puts mail into mailboxes of locked runs. Serves: signal, child ends.
 -- takes: rows (tenant int, run uuid, id text, type text, name text, payload text, token text, sender text,

@@ -73,6 +73,49 @@ SELECT r.id, t.name, w.name, r.key, r.status, r.priority, r.attempt, coalesce(r.
    AND (r.deleted_at IS NOT NULL) = ?17
  ORDER BY r.id DESC LIMIT ?3;
 
+-- name: list_children
+-- The same as list_runs for the children of one run, however many other runs there are. Served by run_parent. Serves:
+-- list, bulk operations with a parent.
+-- takes: one (tenant int, before uuid, most int, statuses int, workflow text, prefix text, prefix_end text, key text,
+--   subject text, reference text, tag text, current_step text, parent uuid, created_after bigint, created_before
+--   bigint, overdue bool, deleted bool)
+-- gives: (id uuid, tenant text, workflow text, key text, status int, priority int, attempt int, max_attempts int,
+--   version bigint, revision bigint, run_at bigint, leased_by text, pause_requested bool, input text, state text,
+--   result text, error text, error_code text, last_error text, current_step text, waiting_kind text, waiting_token
+--   text, waiting_until bigint, wait_count int, last_worker text, subject text, reference text, tags text, partition
+--   text, trace text, actor text, parent uuid, root uuid, timeout_at bigint, created_at bigint, started_at bigint,
+--   updated_at bigint, paused_at bigint, finished_at bigint, deleted_at bigint, delete_reason text)
+SELECT r.id, t.name, w.name, r.key, r.status, r.priority, r.attempt, coalesce(r.max_attempts, w.max_attempts),
+       r.version, r.revision, r.run_at, r.leased_by, r.pause_requested, r.input, r.state, r.result, r.error,
+       r.error_code, r.last_error, r.current_step, r.waiting_kind, r.waiting_token, r.waiting_until,
+       r.wait_count, r.last_worker, r.subject, r.reference, r.tags, r.partition, r.trace, r.actor, r.parent,
+       r.root, r.timeout_at, r.created_at, r.started_at, r.updated_at, r.paused_at, r.finished_at, r.deleted_at,
+       r.delete_reason
+  FROM run r INDEXED BY run_parent
+  JOIN workflow w ON w.id = r.workflow_id
+  JOIN tenant t ON t.id = r.tenant_id
+ WHERE r.tenant_id = ?1 AND r.parent = ?13 AND r.parent IS NOT NULL AND (?2 IS NULL OR r.id < ?2)
+   AND (?4 = 0 OR (1 << r.status) & ?4 <> 0)
+   AND (?5 IS NULL OR w.name = ?5) AND (?6 IS NULL OR (w.name >= ?6 AND w.name < ?7))
+   AND (?8 IS NULL OR r.key = ?8) AND (?9 IS NULL OR r.subject = ?9)
+   AND (?10 IS NULL OR r.reference = ?10)
+   AND (?11 IS NULL OR EXISTS (SELECT 1 FROM run_tag g
+                                      WHERE g.tenant_id = ?1 AND g.tag = ?11 AND g.run_id = r.id))
+   AND (?12 IS NULL OR r.current_step = ?12)
+   AND (?14 IS NULL OR r.created_at >= ?14) AND (?15 IS NULL OR r.created_at < ?15)
+   AND (NOT ?16 OR (r.status <= 3 AND (r.timeout_at <= holdfast_now()
+                                       OR (r.status IN (0, 2) AND r.run_at <= holdfast_now()))))
+   AND (r.deleted_at IS NOT NULL) = ?17
+ ORDER BY r.id DESC LIMIT ?3;
+
+-- name: count_children
+-- The children of one run that are not deleted, by status. Served by run_parent. Serves: looking at families.
+-- takes: one (tenant int, run uuid)
+-- gives: (status int, count bigint)
+SELECT c.status, count(*) FROM run c INDEXED BY run_parent
+ WHERE c.tenant_id = ?1 AND c.parent = ?2 AND c.parent IS NOT NULL AND c.deleted_at IS NULL
+ GROUP BY c.status;
+
 -- name: count_runs
 -- How many runs match, for a bulk operation's dry run and progress bar. The cursor and most are ignored. Serves:
 -- bulk.

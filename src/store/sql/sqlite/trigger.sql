@@ -7,11 +7,13 @@
 -- takes: rows (tenant int, id uuid, workflow text, key text, status int, priority int, run_at bigint, delay bigint,
 --   timeout_at bigint, timeout bigint, max_attempts int, input text, state text, subject text, reference text,
 --   tags text, partition text, trace text, actor text, parent uuid, root uuid, waiting_kind text, waiting_token text,
---   waiting_until bigint, wait_count int, has_mail bool, events int, no_wake bool, always bool)
+--   waiting_until bigint, wait_count int, has_mail bool, events int, no_wake bool, always bool,
+--   wake_on_failure bool)
 -- gives: (id uuid, lane int, run_at bigint, now bigint)
 INSERT OR IGNORE INTO run (tenant_id, id, workflow_id, lane, key, status, priority, run_at, timeout_at,
     max_attempts, input, state, subject, reference, tags, partition, trace, actor, parent, root, waiting_kind,
-    waiting_token, waiting_until, wait_count, has_mail, event_seq, created_at, updated_at, definition_hash)
+    waiting_token, waiting_until, wait_count, has_mail, event_seq, created_at, updated_at, definition_hash,
+    wake_on_failure)
 VALUES (?1, ?2, (SELECT w.id FROM workflow w WHERE w.tenant_id = ?1 AND w.name = ?3
                      AND (?29 OR NOT EXISTS (SELECT 1 FROM tenant t WHERE t.id = ?1 AND t.disabled))),
     (SELECT w.lane FROM workflow w WHERE w.tenant_id = ?1 AND w.name = ?3), ?4, ?5, ?6,
@@ -23,7 +25,7 @@ VALUES (?1, ?2, (SELECT w.id FROM workflow w WHERE w.tenant_id = ?1 AND w.name =
     coalesce(?9, holdfast_now() + ?10, holdfast_now() + (
         SELECT w.timeout FROM workflow w WHERE w.tenant_id = ?1 AND w.name = ?3)),
     ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, 1 + ?27, holdfast_now(),
-    holdfast_now(), (SELECT w.definition_hash FROM workflow w WHERE w.tenant_id = ?1 AND w.name = ?3));
+    holdfast_now(), (SELECT w.definition_hash FROM workflow w WHERE w.tenant_id = ?1 AND w.name = ?3), ?30);
 INSERT OR IGNORE INTO event (run_id, seq, version, tenant_id, at, kind, name, actor)
 VALUES (CASE WHEN changes() = 1 THEN ?2 END, 1, 1, ?1, holdfast_now(), 0, 'created', ?19);
 SELECT id, lane, run_at, created_at FROM run WHERE changes() = 1 AND tenant_id = ?1 AND id = ?2;

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # A durable script: an order is charged, waits to be packed, and is shipped.
 #
-#   holdfast worker --exec 'shop.order.*=./order.sh'
-#   holdfast trigger shop.order.v1 '{"order":7}'
+#   holdfast worker --exec 'shop.delivery.*=./deliver.sh'
+#   holdfast trigger shop.delivery.v1 '{"order":7}'
 #   holdfast signal RUN packed '"kim"'
 #
 # Each step runs once, whatever is killed in between: the script starts again from the top, and finished steps give what

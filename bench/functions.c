@@ -1,0 +1,195 @@
+/* Durable functions: steps that are durable before the next begins, a fan-out, and runs that sleep.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "bench.h"
+
+#define STEPS 10
+#define STEPS_THREADS 64
+#define SLEEP_FOR 10 /* seconds of watching */
+
+struct stage {
+    atomic_long finished;
+    atomic_long asleep;
+    long children;
+};
+
+static hf_code ten_steps(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    char name[16];
+    (void)input;
+    (void)err;
+    (void)arg;
+    for (int i = 0; i < STEPS; i++) {
+        hf_step step;
+        snprintf(name, sizeof name, "step-%d", i);
+        if (hf_step_begin(ctx, name, &step))
+            hf_try(hf_step_done(&step, "1"));
+    }
+    return HF_OK;
+}
+
+static hf_code noop(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    (void)ctx;
+    (void)input;
+    (void)err;
+    (void)arg;
+    return HF_OK;
+}
+
+static hf_code sleeper(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    (void)input;
+    (void)err;
+    (void)arg;
+    return hf_sleep(ctx, "long", HF_DAYS(1));
+}
+
+static hf_code fan_out(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    const struct stage *stage = arg;
+    size_t count = (size_t)stage->children;
+    hf_trigger_spec *specs = calloc(count, sizeof *specs);
+    hf_id *ids = calloc(count, sizeof *ids);
+    hf_child_end *ends = calloc(count, sizeof *ends);
+    hf_code code = HF_NOMEM;
+    (void)input;
+    (void)err;
+    for (size_t i = 0; specs && i < count; i++) {
+        specs[i] = (hf_trigger_spec)HF_TRIGGER_INIT;
+        specs[i].workflow = BENCH_WORKFLOW;
+    }
+    if (specs && ids && ends)
+        code = hf_children_start(ctx, "children", specs, count, ids);
+    if (code == HF_OK)
+        code = hf_children_wait(ctx, "all", ids, count, HF_WAIT_ALL, 0, ends);
+    free(specs);
+    free(ids);
+    free(ends);
+    return code;
+}
+
+static void observe(const hf_worker_event *event, void *arg)
+{
+    struct stage *stage = arg;
+    if (event->kind != HF_WORKER_RUN_FINISHED)
+        return;
+    if (event->status == HF_WAITING)
+        atomic_fetch_add(&stage->asleep, 1);
+    if (event->status == HF_SUCCEEDED)
+        atomic_fetch_add(&stage->finished, 1);
+    if (event->status == HF_FAILED)
+        fprintf(stderr, "a run failed: %s\n", event->message ? event->message : "");
+}
+
+static hf_worker *new_worker(struct bench *bench, struct stage *stage, hf_handler handler,
+                             int threads)
+{
+    hf_error err;
+    hf_worker *worker;
+    hf_worker_options options = HF_WORKER_OPTIONS_INIT;
+    options.observer = observe;
+    options.observer_arg = stage;
+    options.threads = threads;
+    if (hf_worker_new(&worker, bench->client, &options, &err) != HF_OK ||
+        hf_worker_handle(worker, BENCH_WORKFLOW, handler, stage, &err) != HF_OK ||
+        hf_worker_handle(worker, "bench.fan.v1", fan_out, stage, &err) != HF_OK)
+        bench_die("worker", &err);
+    return worker;
+}
+
+static void *work(void *worker)
+{
+    hf_error err;
+    if (hf_worker_run(worker, &err) != HF_OK)
+        bench_die("run", &err);
+    return NULL;
+}
+
+static void nap(double seconds)
+{
+    struct timespec time = { .tv_sec = (time_t)seconds,
+                             .tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9) };
+    nanosleep(&time, NULL);
+}
+
+static void await(atomic_long *counter, long wanted)
+{
+    while (atomic_load(counter) < wanted)
+        nap(0.0005);
+}
+
+static void end(hf_worker *worker, pthread_t thread)
+{
+    hf_worker_stop(worker);
+    pthread_join(thread, NULL);
+    hf_worker_free(worker);
+}
+
+void bench_steps(struct bench *bench)
+{
+    static struct stage stage;
+    pthread_t thread;
+    bench_open(bench);
+    bench_fill(bench, bench->count);
+    hf_worker *worker =
+        new_worker(bench, &stage, ten_steps, bench->callers ? bench->callers : STEPS_THREADS);
+    double from = bench_seconds();
+    pthread_create(&thread, NULL, work, worker);
+    await(&stage.finished, bench->count);
+    bench_rate(bench, "steps", bench->count * STEPS, bench_seconds() - from);
+    end(worker, thread);
+}
+
+void bench_fan_out(struct bench *bench)
+{
+    static struct stage stage;
+    pthread_t thread;
+    hf_error err;
+    hf_triggered out;
+    hf_trigger_spec spec = HF_TRIGGER_INIT;
+    bench_open(bench);
+    stage.children = bench->count;
+    hf_worker *worker = new_worker(bench, &stage, noop, 0);
+    spec.workflow = "bench.fan.v1";
+    pthread_create(&thread, NULL, work, worker);
+    nap(0.3);
+    double from = bench_seconds();
+    if (hf_trigger(bench->client, &out, &spec, &err) != HF_OK)
+        bench_die("trigger", &err);
+    await(&stage.finished, bench->count + 1);
+    bench_rate(bench, "fan_out", bench->count, bench_seconds() - from);
+    end(worker, thread);
+}
+
+static double cpu_seconds(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+}
+
+void bench_asleep(struct bench *bench)
+{
+    static struct stage stage;
+    pthread_t thread;
+    bench_open(bench);
+    bench_fill(bench, bench->count);
+    hf_worker *worker = new_worker(bench, &stage, sleeper, 0);
+    pthread_create(&thread, NULL, work, worker);
+    await(&stage.asleep, bench->count);
+    nap(1);
+    double before = cpu_seconds();
+    nap(SLEEP_FOR);
+    printf("{\"workload\":\"asleep\",\"n\":%ld,\"core_percent\":%.3f}\n", bench->count,
+           (cpu_seconds() - before) / SLEEP_FOR * 100);
+    end(worker, thread);
+}

@@ -1,0 +1,388 @@
+/* holdfast schedule create, list, show, next, pause, resume, delete
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cli/commands.h"
+#include "cli/input.h"
+#include "cli/table.h"
+#include "util/alloc.h"
+#include "util/duration.h"
+
+#include <holdfast/schedule.h>
+
+#include <stdlib.h>
+
+#define NEXT_MOST 1000
+
+static struct {
+    const char *cron, *every, *workflow, *input, *timezone, *overlap, *catch_up;
+    int64_t priority;
+    struct cli_texts tags;
+} args;
+
+static const struct cli_option options[] = {
+    CLI_OPT(TEXT, 0, "cron", "EXPRESSION",
+            "minute hour day-of-month month day-of-week; six fields begin with seconds; @hourly, "
+            "@daily, @weekly, @monthly, @yearly",
+            .value = &args.cron),
+    CLI_OPT(TEXT, 0, "every", "DURATION", "a fixed interval of at least 1s, instead of --cron",
+            .value = &args.every),
+    CLI_OPT(TEXT, 0, "workflow", "NAME", "what is started", .value = &args.workflow),
+    CLI_OPT(TEXT, 0, "input", "JSON|@FILE|-", "the input of the started runs; default null",
+            .value = &args.input),
+    CLI_OPT(TEXT, 0, "timezone", "ZONE", "whose clocks count, like Europe/Berlin; default UTC",
+            .value = &args.timezone),
+    CLI_OPT(TEXT, 0, "overlap", "POLICY",
+            "while the last run has not finished: skip (default), allow, queue, cancel",
+            .value = &args.overlap),
+    CLI_OPT(TEXT, 0, "catch-up", "POLICY",
+            "what was missed while no worker ran: one (default) fires the latest, none, all",
+            .value = &args.catch_up),
+    CLI_OPT(NUMBER, 0, "priority", "N", "of the started runs; higher is more urgent",
+            .value = &args.priority, .min = -1000, .max = 1000),
+    CLI_OPT(TEXTS, 0, "tag", "TAG", "of the started runs; may be given several times",
+            .value = &args.tags),
+    CLI_OPTIONS_END,
+};
+
+#define FIELD(member, kind)                                                                        \
+    {                                                                                              \
+#member, CLI_FIELD_##kind, offsetof(hf_schedule, member)                                   \
+    }
+
+static const struct cli_field fields[] = {
+    FIELD(name, TEXT),           FIELD(cron, TEXT),       FIELD(timezone, TEXT),
+    FIELD(workflow, TEXT),       FIELD(input, JSON),      FIELD(overlap, TEXT),
+    FIELD(catch_up, TEXT),       FIELD(priority, INT),    FIELD(tags, WORDS),
+    FIELD(paused, BOOL),         FIELD(status, STATUS),   FIELD(run, ID),
+    FIELD(next_at, TIME),        FIELD(last_at, TIME),    FIELD(last_run, ID),
+    FIELD(fired, INT64),         FIELD(skipped, INT64),   FIELD(queued, INT),
+    FIELD(last_error, TEXT),     FIELD(created_at, TIME), FIELD(updated_at, TIME),
+    { NULL, CLI_FIELD_TEXT, 0 },
+};
+
+static int schedule_fail(struct cli_session *session, const char *name, const hf_error *err)
+{
+    if (err->code == HF_NOT_FOUND)
+        return cli_failf(session, err->code,
+                         "no schedule named %.100s in tenant %.60s; see `holdfast schedule list`",
+                         name, cli_tenant(session));
+    return cli_fail(session, err);
+}
+
+/* ---- show ---- */
+
+static char *state_text(struct cli_session *session, const void *record)
+{
+    const hf_schedule *schedule = record;
+    (void)session;
+    if (schedule->paused)
+        return hf__strdup("paused");
+    return hf__strdup(hf_status_finished(schedule->status) ? hf_status_name(schedule->status)
+                                                           : "active");
+}
+
+static const struct cli_column lines[] = {
+    { .header = "name", .field = "name" },
+    { .header = "state", .make = state_text },
+    { .header = "cron", .field = "cron" },
+    { .header = "timezone", .field = "timezone" },
+    { .header = "workflow", .field = "workflow" },
+    { .header = "input", .field = "input" },
+    { .header = "overlap", .field = "overlap" },
+    { .header = "catch-up", .field = "catch_up" },
+    { .header = "priority", .field = "priority" },
+    { .header = "tags", .field = "tags" },
+    { .header = "next", .field = "next_at" },
+    { .header = "last", .field = "last_at" },
+    { .header = "last run", .field = "last_run" },
+    { .header = "fired", .field = "fired" },
+    { .header = "skipped", .field = "skipped" },
+    { .header = "queued", .field = "queued" },
+    { .header = "last error", .field = "last_error" },
+    { .header = "created", .field = "created_at" },
+    { .header = "run", .field = "run" },
+    { .header = NULL },
+};
+
+static int show_stored(struct cli_session *session, const char *name)
+{
+    hf_schedule *schedule = NULL;
+    hf_error err = { 0 };
+    if (hf_schedule_get(session->client, &schedule, name, &err) != HF_OK)
+        return schedule_fail(session, name, &err);
+    cli_block_print(session, lines, fields, schedule);
+    hf_schedule_free(schedule);
+    return CLI_OK;
+}
+
+static int show(struct cli_session *session, int count, char **operands)
+{
+    (void)count;
+    int status = CLI_OK;
+    return cli_open(session, &status) ? show_stored(session, operands[0]) : status;
+}
+
+/* ---- create ---- */
+
+/* Fills in what the options say; false: the mistake was shown. */
+static bool spec_from_options(struct cli_session *session, hf_schedule_spec *spec, char **every,
+                              int *status)
+{
+    if (!args.cron == !args.every)
+        *status = cli_usage(session, "say when it fires: either --cron or --every");
+    else if (!args.workflow)
+        *status = cli_usage(session, "say what it starts: --workflow NAME");
+    else if (args.overlap && !hf_overlap_parse(args.overlap, &spec->overlap))
+        *status = cli_usage(session, "--overlap is skip, allow, queue or cancel, not \"%.60s\"",
+                            args.overlap);
+    else if (args.catch_up && !hf_catch_up_parse(args.catch_up, &spec->catch_up))
+        *status =
+            cli_usage(session, "--catch-up is one, none or all, not \"%.60s\"", args.catch_up);
+    else if (args.every && asprintf(every, "every %s", args.every) < 0)
+        *status = cli_failf(session, HF_NOMEM, "%s", hf_code_meaning(HF_NOMEM));
+    if (*status != CLI_OK)
+        return false;
+    spec->cron = args.every ? *every : args.cron;
+    spec->workflow = args.workflow;
+    spec->timezone = args.timezone;
+    spec->priority = (int)args.priority;
+    spec->tags = args.tags.items;
+    spec->tag_count = args.tags.count;
+    return true;
+}
+
+static bool has_live_worker(struct cli_session *session)
+{
+    hf_worker_list *workers = NULL;
+    bool live = hf_workers(session->client, &workers, NULL) != HF_OK;
+    for (size_t i = 0; workers && i < workers->count; i++)
+        live |= workers->items[i].live;
+    hf_worker_list_free(workers);
+    return live;
+}
+
+static int create(struct cli_session *session, int count, char **operands)
+{
+    (void)count;
+    int status = CLI_OK;
+    hf_error err = { 0 };
+    hf_schedule_spec spec = HF_SCHEDULE_INIT;
+    char *every = NULL, *input = NULL;
+    if (!spec_from_options(session, &spec, &every, &status))
+        goto done;
+    if (args.input && cli_input_json(&input, "input", args.input, &err) != HF_OK) {
+        status = cli_fail(session, &err);
+        goto done;
+    }
+    spec.name = operands[0];
+    spec.input = input;
+    if (!cli_open(session, &status))
+        goto done;
+    if (hf_schedule_set(session->client, &spec, &err) != HF_OK) {
+        status = cli_fail(session, &err);
+        goto done;
+    }
+    if (!has_live_worker(session))
+        cli_notice(session, "warning: no worker is live; the schedule fires when one is (start it "
+                            "with `holdfast worker`)");
+    if (session->json)
+        status = show_stored(session, spec.name);
+done:
+    free(every);
+    free(input);
+    return status;
+}
+
+/* ---- list ---- */
+
+static const struct cli_column columns[] = {
+    { .header = "NAME", .field = "name", .shrinks = true },
+    { .header = "STATE", .make = state_text },
+    { .header = "CRON", .field = "cron" },
+    { .header = "TIMEZONE", .field = "timezone" },
+    { .header = "WORKFLOW", .field = "workflow", .shrinks = true },
+    { .header = "NEXT", .field = "next_at" },
+    { .header = "LAST", .field = "last_at" },
+    { .header = "FIRED", .field = "fired", .right = true },
+    { .header = "SKIPPED", .field = "skipped", .right = true },
+    { .header = NULL },
+};
+
+static int list(struct cli_session *session, int count, char **operands)
+{
+    (void)count, (void)operands;
+    int status = CLI_OK;
+    hf_error err = { 0 };
+    hf_schedules *schedules = NULL;
+    if (!cli_open(session, &status))
+        return status;
+    if (hf_schedule_list(session->client, &schedules, &err) != HF_OK)
+        return cli_fail(session, &err);
+    cli_table_print(session, columns, fields, schedules->items, sizeof *schedules->items,
+                    schedules->count, true);
+    if (schedules->count == 0)
+        cli_notice(session,
+                   "no schedules in %s (tenant %s); create one with `holdfast schedule create "
+                   "NAME`",
+                   cli_store_name(session), cli_tenant(session));
+    hf_schedules_free(schedules);
+    return CLI_OK;
+}
+
+/* ---- next ---- */
+
+static int64_t next_count = 5;
+
+static const struct cli_option next_options[] = {
+    CLI_OPT(NUMBER, 0, "count", "N", "how many; default 5, at most 1000", .value = &next_count,
+            .min = 1, .max = NEXT_MOST),
+    CLI_OPTIONS_END,
+};
+
+struct firing {
+    int64_t at;
+};
+
+static const struct cli_field firing_fields[] = {
+    { "at", CLI_FIELD_TIME, offsetof(struct firing, at) },
+    { NULL, CLI_FIELD_TEXT, 0 },
+};
+
+/* Exact on a terminal too: nobody plans by "in 3h". */
+static char *exact_text(struct cli_session *session, const void *record)
+{
+    char text[HF__TIME_TEXT];
+    (void)session;
+    hf__time_format(((const struct firing *)record)->at, text);
+    return hf__strdup(text);
+}
+
+static const struct cli_column firing_columns[] = {
+    { .header = "AT", .make = exact_text },
+    { .header = NULL },
+};
+
+static int next(struct cli_session *session, int count, char **operands)
+{
+    (void)count;
+    int status = CLI_OK;
+    hf_error err = { 0 };
+    int64_t times[NEXT_MOST];
+    size_t found = 0;
+    if (!cli_open(session, &status))
+        return status;
+    if (hf_schedule_next(session->client, operands[0], times, (size_t)next_count, &found, &err) !=
+        HF_OK)
+        return schedule_fail(session, operands[0], &err);
+    cli_table_print(session, firing_columns, firing_fields, times, sizeof *times, found, true);
+    return CLI_OK;
+}
+
+/* ---- pause, resume, delete ---- */
+
+typedef hf_code (*schedule_function)(hf_client *client, const char *name, hf_error *err);
+
+static int apply(struct cli_session *session, const char *name, schedule_function function,
+                 bool shown)
+{
+    int status = CLI_OK;
+    hf_error err = { 0 };
+    if (!cli_open(session, &status))
+        return status;
+    if (function(session->client, name, &err) != HF_OK)
+        return schedule_fail(session, name, &err);
+    return session->json && shown ? show_stored(session, name) : CLI_OK;
+}
+
+static int pause_schedule(struct cli_session *session, int count, char **operands)
+{
+    (void)count;
+    return apply(session, operands[0], hf_schedule_pause, true);
+}
+
+static int resume_schedule(struct cli_session *session, int count, char **operands)
+{
+    (void)count;
+    return apply(session, operands[0], hf_schedule_resume, true);
+}
+
+static int delete_schedule(struct cli_session *session, int count, char **operands)
+{
+    (void)count;
+    return apply(session, operands[0], hf_schedule_delete, false);
+}
+
+/* ---- The table ---- */
+
+const struct cli_command cli_command_schedule_create = {
+    .name = "schedule create",
+    .summary = "Start runs by the clock, or change how",
+    .operands = "NAME",
+    .details =
+        "A schedule of that name gets the new settings; what it has fired so far stays.\n"
+        "It fires as long as any worker of the tenant lives. Each due time starts one run, whose "
+        "key is schedule:NAME:TIME.",
+    .examples = "holdfast schedule create nightly --cron '30 2 * * *' --timezone Europe/Berlin "
+                "--workflow report.v1\n"
+                "holdfast schedule create poll --every 15m --workflow mail.fetch.v1 --input "
+                "'{\"box\":\"in\"}' --overlap queue --catch-up none",
+    .min_operands = 1,
+    .max_operands = 1,
+    .options = options,
+    .run = create,
+};
+
+const struct cli_command cli_command_schedule_list = {
+    .name = "schedule list",
+    .summary = "List the schedules",
+    .operands = "",
+    .run = list,
+};
+
+const struct cli_command cli_command_schedule_show = {
+    .name = "schedule show",
+    .summary = "Show a schedule with what it did last and does next",
+    .operands = "NAME",
+    .min_operands = 1,
+    .max_operands = 1,
+    .run = show,
+};
+
+const struct cli_command cli_command_schedule_next = {
+    .name = "schedule next",
+    .summary = "Show the next due times of a schedule",
+    .operands = "NAME",
+    .min_operands = 1,
+    .max_operands = 1,
+    .options = next_options,
+    .run = next,
+};
+
+const struct cli_command cli_command_schedule_pause = {
+    .name = "schedule pause",
+    .summary = "Stop a schedule from firing",
+    .operands = "NAME",
+    .details = "Runs that it started go on.",
+    .min_operands = 1,
+    .max_operands = 1,
+    .run = pause_schedule,
+};
+
+const struct cli_command cli_command_schedule_resume = {
+    .name = "schedule resume",
+    .summary = "Let a paused schedule fire again",
+    .operands = "NAME",
+    .details = "What became due meanwhile is handled by its catch-up policy.",
+    .min_operands = 1,
+    .max_operands = 1,
+    .run = resume_schedule,
+};
+
+const struct cli_command cli_command_schedule_delete = {
+    .name = "schedule delete",
+    .summary = "Remove a schedule",
+    .operands = "NAME",
+    .details = "Runs that it started go on, and its name is free.",
+    .min_operands = 1,
+    .max_operands = 1,
+    .run = delete_schedule,
+};

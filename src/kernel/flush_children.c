@@ -1,0 +1,82 @@
+/* The short way for the ends of children: their parents are locked, then all ends are written at once with their mail, and
+ * each parent learns how many came.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "kernel/batch.h"
+
+/* Where the parent cannot be had at once, the long way knows what to do. */
+static void go_the_long_way(struct hf__op *op)
+{
+    op->long_way = op->again = true;
+}
+
+static bool fails(const struct hf__op *op)
+{
+    return op->commit.transition->turn != HF_TURN_SUCCEED;
+}
+
+static void fill(struct hf__batch *batch, struct hf__op *op)
+{
+    const hf_transition *t = op->commit.transition;
+    const hf_run *child = op->commit.child;
+    const struct hf__row *parent = hf__batch_row(batch, child->parent);
+    if (!parent ||
+        hf__batch_row(batch, t->run)) { /* its own row may be written by this flush, too */
+        go_the_long_way(op);
+        return;
+    }
+    struct hf__end end = {
+        .run = &t->run,
+        .workflow = child->workflow,
+        .key = child->key,
+        .status = fails(op) ? "failed" : "succeeded",
+        .result = fails(op) ? NULL : t->result,
+        .error = fails(op) ? t->error : NULL,
+    };
+    bool told = parent->status != HF_SUCCEEDED;
+    struct hf__cell *c = hf__batch_add(batch, HF__STMT_FINISH_CHILDREN);
+    hf__fill_end(c, op);
+    c[11] = hf__uuid(&child->parent);
+    c[12] = hf__text(hf__end_mail_id(batch, t->run));
+    c[13] = hf__text(child->key ? child->key : child->workflow);
+    c[14] = hf__text(told ? hf__end_payload(batch, &end) : NULL);
+}
+
+/* A line for each end that was written, then one for each mail that was new to its parent. */
+static void take_answer(struct hf__batch *batch, const struct hf__cell *c)
+{
+    hf_id run = hf__as_uuid(c[0]);
+    struct hf__op *op = hf__idmap_get(&batch->fenced, run);
+    if (!op)
+        return;
+    if (hf__as_number(c[2])) {
+        hf__child_told(batch, hf__batch_row(batch, op->commit.child->parent), fails(op));
+        return;
+    }
+    hf__op_ok(op);
+    if (hf__as_number(c[1]) >= 1)
+        hf__wake_watcher_of(batch, run);
+}
+
+hf_code hf__finish_children(struct hf__batch *batch, hf_error *err)
+{
+    struct hf__sheet *sheet = &batch->sheets[HF__STMT_FINISH_CHILDREN];
+    for (size_t i = 0; i < batch->count; i++)
+        if (!batch->ops[i]->again && hf__commit_is_child_end(batch->ops[i]))
+            fill(batch, batch->ops[i]);
+    if (sheet->in.nrows == 0)
+        return HF_OK;
+    hf__batch_sort(batch, HF__STMT_FINISH_CHILDREN);
+    hf_code code = hf__batch_send(batch, HF__STMT_FINISH_CHILDREN, err);
+    if (code == HF_OK)
+        code = batch->flusher->driver->sync(batch->flusher->conn, err);
+    for (int i = 0; code == HF_OK && i < sheet->out.nrows; i++)
+        take_answer(batch, hf__table_row(&sheet->out, i));
+    for (size_t i = 0; i < batch->count; i++) {
+        struct hf__op *op = batch->ops[i];
+        if (!op->again && !op->decided && hf__commit_is_child_end(op))
+            go_the_long_way(op); /* refused: there it is told why */
+    }
+    return code;
+}

@@ -1,0 +1,72 @@
+/* Whom a flush wakes: by the commit's own packet, and by what its answers tell.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "kernel/batch.h"
+
+/* Learns lanes from what was inserted; wakes for those that the commit's packet could not name. */
+static void learn_lanes(struct hf__batch *batch)
+{
+    const struct hf__table *made = hf__batch_out(batch, HF__STMT_INSERT_RUNS);
+    const struct hf__table *asked = &batch->sheets[HF__STMT_INSERT_RUNS].in;
+    if (made->nrows == 0)
+        return;
+    for (int i = 0; i < made->nrows; i++) {
+        const struct hf__cell *c = hf__table_row(made, i);
+        hf__wake_lane(batch, (int)hf__as_number(c[1]), hf__as_number(c[2]));
+    }
+    if (made->nrows != asked->nrows)
+        return;
+    for (int i = 0; i < made->nrows; i++) {
+        const struct hf__cell *in = hf__table_row(asked, i);
+        const struct hf__cell *out = hf__table_row(made, i);
+        if (memcmp(in[1].bytes, out[0].bytes, sizeof(hf_id)) == 0)
+            hf__lane_remember(&batch->flusher->lanes, (int)in[0].number, in[2].bytes,
+                              (int32_t)hf__as_number(out[1]));
+    }
+}
+
+struct hf__wake hf__wake_of(const struct hf__batch *batch)
+{
+    return (struct hf__wake){
+        .lanes = batch->lanes,
+        .lane_count = batch->lane_count,
+        .earliest = batch->earliest,
+        .watched = batch->watched,
+        .watched_count = batch->watched_count,
+        .workflows_changed = batch->sheets[HF__STMT_CREATE_WORKFLOW].in.nrows > 0,
+    };
+}
+
+static void note_watchers(struct hf__batch *batch, enum hf__stmt stmt, int min_watched)
+{
+    const struct hf__table *out = hf__batch_out(batch, stmt);
+    for (int i = 0; i < out->nrows; i++) {
+        const struct hf__cell *c = hf__table_row(out, i);
+        if (hf__as_number(c[1]) >= min_watched)
+            hf__wake_watcher_of(batch, hf__as_uuid(c[0]));
+    }
+}
+
+/* What the answers of the commit itself told: lanes and watchers that nobody was woken for yet. */
+void hf__wake_late(struct hf__batch *batch, const struct hf__wake *early)
+{
+    const struct hf__flusher *flusher = batch->flusher;
+    int lanes = batch->lane_count;
+    int watched = batch->watched_count;
+    note_watchers(batch, HF__STMT_FINISH_RUNS, 1);
+    note_watchers(batch, HF__STMT_SAVE_STEPS, 2);
+    learn_lanes(batch);
+    struct hf__wake late = hf__wake_of(batch);
+    if (flusher->woke)
+        flusher->woke(&late, flusher->woke_arg);
+    if (batch->lane_count == lanes && batch->watched_count == watched && early)
+        return;
+    late.lanes = lanes ? late.lanes + lanes : late.lanes;
+    late.lane_count -= lanes;
+    late.watched = watched ? late.watched + watched : late.watched;
+    late.watched_count -= watched;
+    late.workflows_changed = false;
+    if (late.lane_count || late.watched_count)
+        flusher->driver->ring(flusher->conn, &late);
+}

@@ -1,0 +1,208 @@
+/* Ends that a parent must hear of: of children that were deleted, before they are purged, and of very many.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "client/client.h"
+#include "contract/fixture.h"
+
+#define CHILD "child"
+
+static const hf_claims *claim_of(const char *workflow, int limit)
+{
+    const char *const pattern[] = { workflow };
+    hf_claim_spec spec = HF_CLAIM_INIT;
+    spec.worker = WORKER;
+    spec.patterns = pattern;
+    spec.pattern_count = 1;
+    spec.limit = limit;
+    return claim_with(&spec);
+}
+
+static const hf_claimed *claim_parent(void)
+{
+    const hf_claims *claims = claim_of(WORK, 10);
+    return claims->count == 1 ? &claims->items[0] : NULL;
+}
+
+/* A parent that waits for all of so many children. */
+static hf_id waiting_parent(size_t count, bool wake_on_failure, hf_id *children)
+{
+    hf_trigger_spec *specs = keep(calloc(count, sizeof *specs), free);
+    define(CHILD);
+    hf_transition t = turn_of(claim_new(), HF_TURN_WAIT);
+    for (size_t i = 0; i < count; i++)
+        specs[i] = spec_of(CHILD);
+    t.children = specs;
+    t.child_count = count;
+    t.wait_children = (int)count;
+    t.wake_on_child_failure = wake_on_failure;
+    assert_ok(hf_commit(fx.client, &t, children, &fx.error));
+    return t.run;
+}
+
+static int64_t purge(void)
+{
+    int64_t removed = -1;
+    advance(1);
+    assert_ok(hf_purge(fx.client, &removed, NULL, now(), &fx.error));
+    return removed;
+}
+
+/* ---- Deleted ---- */
+
+static void a_deleted_child_counts_as_ended(void **state)
+{
+    hf_id children[2];
+    hf_id parent = waiting_parent(2, false, children);
+    (void)state;
+    change(children[0], HF_DELETE);
+    assert_int_equal(get(parent)->wait_count, 1);
+    assert_null(claim_parent());
+    succeed(&claim_of(CHILD, 1)->items[0]);
+    const hf_claimed *held = claim_parent();
+    assert_int_equal(held->mail_count, 2);
+    assert_non_null(strstr(held->mail[0].payload, "\"status\":\"deleted\""));
+    assert_non_null(strstr(held->mail[1].payload, "\"status\":\"succeeded\""));
+}
+
+static void a_deleted_child_is_a_failure_for_a_parent_that_wakes_on_one(void **state)
+{
+    hf_id children[2];
+    waiting_parent(2, true, children);
+    (void)state;
+    change(children[1], HF_DELETE);
+    assert_int_equal(claim_parent()->mail_count, 1);
+}
+
+static void a_child_that_is_deleted_while_it_is_held_is_told_once(void **state)
+{
+    hf_id child;
+    waiting_parent(1, false, &child);
+    const hf_claims *held = claim_of(CHILD, 1);
+    (void)state;
+    change(child, HF_DELETE);
+    succeed(&held->items[0]);
+    const hf_claimed *parent = claim_parent();
+    assert_int_equal(parent->mail_count, 1);
+    assert_non_null(strstr(parent->mail[0].payload, "\"status\":\"deleted\""));
+}
+
+static void a_child_that_is_restored_is_not_told_again(void **state)
+{
+    hf_id children[2];
+    hf_id parent = waiting_parent(2, false, children);
+    (void)state;
+    change(children[0], HF_DELETE);
+    change(children[0], HF_RESTORE);
+    const hf_claims *held = claim_of(CHILD, 2);
+    assert_int_equal(held->count, 2);
+    for (size_t i = 0; i < 2; i++)
+        if (hf_id_equal(held->items[i].run.id, children[0]))
+            succeed(&held->items[i]);
+    assert_int_equal(get(parent)->wait_count, 1);
+    assert_null(claim_parent());
+    change(children[1], HF_DELETE);
+    assert_int_equal(claim_parent()->mail_count, 2);
+}
+
+static void deleting_a_child_that_has_ended_tells_nothing_more(void **state)
+{
+    hf_id children[2];
+    hf_id parent = waiting_parent(2, false, children);
+    const hf_claims *held = claim_of(CHILD, 1);
+    (void)state;
+    succeed(&held->items[0]);
+    change(held->items[0].run.id, HF_DELETE);
+    assert_int_equal(get(parent)->wait_count, 1);
+    assert_int_equal(sql_number("SELECT count(*) FROM signal WHERE run_id = %s", sql_id(parent)),
+                     1);
+}
+
+static void a_delete_whose_answer_was_lost_tells_the_parent_once(void **state)
+{
+    hf_id children[2];
+    hf_id parent = waiting_parent(2, false, children);
+    (void)state;
+    lose_answers(1);
+    change(children[0], HF_DELETE);
+    assert_int_equal(get(parent)->wait_count, 1);
+    lose_commits(1);
+    change(children[1], HF_DELETE);
+    assert_int_equal(claim_parent()->mail_count, 2);
+}
+
+/* ---- Purged ---- */
+
+static void a_purged_childs_end_stays_with_its_parent(void **state)
+{
+    hf_id children[2];
+    waiting_parent(2, false, children);
+    (void)state;
+    change(children[0], HF_DELETE);
+    succeed(&claim_of(CHILD, 1)->items[0]);
+    assert_int_equal(purge(), 2);
+    assert_int_equal(claim_parent()->mail_count, 2);
+}
+
+/* Marked by hand, since deleting tells the parent. */
+static void a_deleted_child_that_its_parent_waits_for_untold_is_not_purged(void **state)
+{
+    hf_id child;
+    hf_id parent = waiting_parent(1, false, &child);
+    (void)state;
+    sql("UPDATE run SET deleted_at = %lld WHERE id = %s", (long long)now(), sql_id(child));
+    assert_int_equal(purge(), 0);
+    expect_status(child, HF_PENDING);
+    change(parent, HF_CANCEL);
+    assert_int_equal(purge(), 1);
+    expect_status(child, HF_PENDING);
+    sql("UPDATE run SET deleted_at = NULL WHERE id = %s", sql_id(child));
+}
+
+/* ---- Many ---- */
+
+enum { MANY = 12000, AT_ONCE = 1000 };
+
+static void end_some(void)
+{
+    const hf_claims *children = claim_of(CHILD, AT_ONCE);
+    struct hf__op *ops = keep(calloc(AT_ONCE, sizeof *ops), free);
+    hf_transition *ends = keep(calloc(AT_ONCE, sizeof *ends), free);
+    assert_int_equal(children->count, AT_ONCE);
+    for (size_t i = 0; i < AT_ONCE; i++) {
+        ends[i] = turn_of(&children->items[i], HF_TURN_SUCCEED);
+        ops[i] = (struct hf__op){ .kind = HF__OP_COMMIT,
+                                  .tenant = fx.client->tenant_id,
+                                  .actor = WORKER,
+                                  .commit = { .transition = &ends[i] } };
+    }
+    hf__engine_apply(fx.client->engine, ops, AT_ONCE);
+    for (size_t i = 0; i < AT_ONCE; i++)
+        assert_int_equal(ops[i].code, HF_OK);
+}
+
+static void a_parent_sees_the_ends_of_twelve_thousand_children_at_once(void **state)
+{
+    hf_id *children = keep(calloc(MANY, sizeof *children), free);
+    hf_id parent = waiting_parent(MANY, false, children);
+    (void)state;
+    for (int i = 0; i < MANY / AT_ONCE; i++)
+        end_some();
+    const hf_claimed *held = claim_parent();
+    assert_int_equal(held->mail_count, MANY);
+    hf_transition t = turn_of(held, HF_TURN_WAIT);
+    consume_all(held, &t);
+    assert_null(claim_parent());
+    expect_status(parent, HF_WAITING);
+}
+
+static const struct CMUnitTest tests[] = {
+    CONTRACT_TEST(a_deleted_child_counts_as_ended),
+    CONTRACT_TEST(a_deleted_child_is_a_failure_for_a_parent_that_wakes_on_one),
+    CONTRACT_TEST(a_child_that_is_deleted_while_it_is_held_is_told_once),
+    CONTRACT_TEST(a_child_that_is_restored_is_not_told_again),
+    CONTRACT_TEST(deleting_a_child_that_has_ended_tells_nothing_more),
+    CONTRACT_TEST(a_delete_whose_answer_was_lost_tells_the_parent_once),
+    CONTRACT_TEST(a_purged_childs_end_stays_with_its_parent),
+    CONTRACT_TEST(a_deleted_child_that_its_parent_waits_for_untold_is_not_purged),
+    CONTRACT_TEST(a_parent_sees_the_ends_of_twelve_thousand_children_at_once),
+};
+CONTRACT("child_ends", tests)

@@ -1,0 +1,230 @@
+/* Wake-ups that name lanes, and suspects that need a quiet moment.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <pthread.h>
+#include <string.h>
+
+#include "worker/world.h"
+
+#include "worker/worker.h"
+
+static hf_code count_it(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    (void)ctx;
+    (void)input;
+    (void)err;
+    atomic_fetch_add((atomic_int *)arg, 1);
+    return HF_OK;
+}
+
+/* Long enough for the worker to have looked once more and to sleep. */
+static void let_it_sleep(void)
+{
+    world_sleep(HF_MILLISECONDS(100));
+}
+
+static hf_trigger_spec spec_of(const char *workflow, int priority)
+{
+    hf_trigger_spec spec = HF_TRIGGER_INIT;
+    spec.workflow = workflow;
+    spec.priority = priority;
+    return spec;
+}
+
+static void a_priority_never_seen_before_is_served(void **state)
+{
+    static const int priorities[] = { 0, 5, -5, 0, 7 };
+    atomic_int calls = 0;
+    (void)state;
+    world_define("shop.note.v1", 0, 0, 0);
+    world_handle("shop.note.v1", count_it, &calls);
+    world_start();
+    for (size_t i = 0; i < sizeof priorities / sizeof *priorities; i++) {
+        let_it_sleep();
+        hf_trigger_spec spec = spec_of("shop.note.v1", priorities[i]);
+        world_expect(world_trigger_spec(&spec), HF_SUCCEEDED);
+    }
+}
+
+static void several_lanes_at_once_are_served(void **state)
+{
+    static const char *const names[] = { "shop.a.v1", "shop.b.v1", "shop.c.v1" };
+    hf_trigger_spec specs[3];
+    hf_triggered out[3];
+    atomic_int calls = 0;
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        world_define(names[i], 0, 0, 0);
+        world_handle(names[i], count_it, &calls);
+        specs[i] = spec_of(names[i], i);
+    }
+    world_start();
+    /* Of the third nothing is remembered the first time, of the second another priority. */
+    for (size_t known = 1; known <= 3; known++) {
+        let_it_sleep();
+        specs[1].priority = (int)known;
+        assert_ok(hf_trigger_many(world.client, out, specs, known, NULL));
+        for (size_t i = 0; i < known; i++)
+            world_expect(out[i].id, HF_SUCCEEDED);
+    }
+    let_it_sleep();
+    assert_ok(hf_trigger_many(world.client, out, specs, 3, NULL));
+    for (size_t i = 0; i < 3; i++)
+        world_expect(out[i].id, HF_SUCCEEDED);
+}
+
+struct gate {
+    atomic_int entered;
+    atomic_int open;
+};
+
+static hf_code wait_at_gate(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    struct gate *gate = arg;
+    (void)ctx;
+    (void)input;
+    (void)err;
+    atomic_fetch_add(&gate->entered, 1);
+    while (!atomic_load(&gate->open))
+        world_sleep(HF_MILLISECONDS(1));
+    return HF_OK;
+}
+
+static void a_ring_while_all_hands_are_busy_is_served_later(void **state)
+{
+    struct gate gate = { 0 };
+    atomic_int calls = 0;
+    hf_trigger_spec urgent = spec_of("shop.note.v1", 9);
+    hf_id ids[4];
+    (void)state;
+    world_define("shop.gate.v1", 0, 0, 0);
+    world_define("shop.note.v1", 0, 0, 0);
+    world_handle("shop.gate.v1", wait_at_gate, &gate);
+    world_handle("shop.note.v1", count_it, &calls);
+    world_start();
+    world_expect(world_trigger("shop.note.v1", NULL), HF_SUCCEEDED);
+    ids[0] = world_trigger("shop.gate.v1", NULL);
+    ids[1] = world_trigger("shop.gate.v1", NULL);
+    world_await(&gate.entered, 2);
+    let_it_sleep();
+    ids[2] = world_trigger("shop.note.v1", NULL);
+    ids[3] = world_trigger_spec(&urgent);
+    let_it_sleep();
+    assert_int_equal(atomic_load(&calls), 1);
+    atomic_store(&gate.open, 1);
+    world_await(&calls, 3); /* whoever waits for a run by hf_wait has it ring once more */
+    for (int i = 0; i < 4; i++)
+        world_expect(ids[i], HF_SUCCEEDED);
+}
+
+/* Claims are counted by their turns of the lanes; a worker that spins makes thousands in that time. */
+static void a_ring_for_a_paused_workflow_does_not_make_it_spin(void **state)
+{
+    atomic_int calls = 0;
+    hf_workflow paused = { .name = "shop.note.v1", .paused = true };
+    (void)state;
+    world_define("shop.note.v1", 0, 0, 0);
+    world_handle("shop.note.v1", count_it, &calls);
+    world_start();
+    world_expect(world_trigger("shop.note.v1", NULL), HF_SUCCEEDED);
+    assert_ok(hf_workflow_put(world.client, &paused, HF_SET_PAUSED, NULL));
+    let_it_sleep();
+    hf_id id = world_trigger("shop.note.v1", NULL);
+    world_sleep(HF_SECONDS(2));
+    hf_worker *worker = hf__worker_ref(world.worker);
+    world_stop();
+    unsigned claims = worker->heads.rotation;
+    hf__worker_unref(worker);
+    assert_in_range(claims, 2, 300);
+    assert_int_equal(atomic_load(&calls), 1);
+    hf_run *run = world_get(id);
+    assert_int_equal(run->status, HF_PENDING);
+    hf_run_free(run);
+}
+
+/* ---- A quiet moment ---- */
+
+static void claim_and_die(const char *workflow)
+{
+    const char *patterns[] = { workflow };
+    hf_claim_spec spec = HF_CLAIM_INIT;
+    hf_claims *claims = NULL;
+    spec.worker = "dead";
+    spec.patterns = patterns;
+    spec.pattern_count = 1;
+    spec.lease = HF_MILLISECONDS(20);
+    assert_ok(hf_claim(world.client, &claims, &spec, NULL));
+    assert_int_equal(claims->count, 1);
+    hf_claims_free(claims);
+    world_sleep(spec.lease + HF_MILLISECONDS(5));
+}
+
+static atomic_int fed_up; /* no more successors */
+static atomic_int at_work;
+static atomic_int company; /* runs that were at work beside the suspect */
+
+/* Work that never ends: each run starts the next. */
+static hf_code work_on(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    hf_trigger_spec next = spec_of("shop.busy.v1", 0);
+    hf_triggered out;
+    (void)ctx;
+    (void)input;
+    (void)arg;
+    atomic_fetch_add(&at_work, 1);
+    world_sleep(HF_MILLISECONDS(2));
+    hf_code code = atomic_load(&fed_up) ? HF_OK : hf_trigger(world.client, &out, &next, err);
+    atomic_fetch_sub(&at_work, 1);
+    return code;
+}
+
+static hf_code look_round(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    (void)ctx;
+    (void)input;
+    (void)err;
+    (void)arg;
+    for (int i = 0; i < 50; i++) {
+        atomic_fetch_add(&company, atomic_load(&at_work));
+        world_sleep(HF_MILLISECONDS(1));
+    }
+    return HF_OK;
+}
+
+static void a_busy_worker_makes_a_quiet_moment_for_a_suspect(void **state)
+{
+    (void)state;
+    atomic_store(&fed_up, 0);
+    atomic_store(&company, 0);
+    world_define("shop.killer.v1", 5, 0, 0);
+    world_define("shop.busy.v1", 0, 0, 0);
+    hf_id id = world_trigger("shop.killer.v1", NULL);
+    claim_and_die("shop.killer.v1");
+    claim_and_die("shop.killer.v1");
+    world_handle("shop.killer.v1", look_round, NULL);
+    world_handle("shop.busy.v1", work_on, NULL);
+    world.worker->make_way_after = HF_MILLISECONDS(100);
+    for (int i = 0; i < 20; i++)
+        world_trigger("shop.busy.v1", NULL);
+    world_start();
+    hf_run *run = NULL;
+    hf_code code = hf_wait(world.client, &run, id, SOON, NULL);
+    atomic_store(&fed_up, 1);
+    assert_int_equal(code, HF_OK);
+    assert_int_equal(run->status, HF_SUCCEEDED);
+    assert_int_equal(run->attempt, 3);
+    assert_int_equal(atomic_load(&company), 0);
+    hf_run_free(run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, world_set_up, world_tear_down)
+        TEST(a_priority_never_seen_before_is_served),
+        TEST(several_lanes_at_once_are_served),
+        TEST(a_ring_while_all_hands_are_busy_is_served_later),
+        TEST(a_ring_for_a_paused_workflow_does_not_make_it_spin),
+        TEST(a_busy_worker_makes_a_quiet_moment_for_a_suspect),
+    };
+    return world_run_tests("worker rings", tests, sizeof tests / sizeof *tests);
+}
