@@ -4,9 +4,9 @@
 #   holdfast worker --exec 'billing.*=./charge.sh'
 #   holdfast trigger billing.charge.v1 '{"invoice":42}' --wait
 #
-# Input comes on stdin, the result goes to stdout. Exit 0: done; 75: try again later; anything else: failed, with the end of
-# stderr as the error, and tried again by the workflow's policy. HOLDFAST_RUN_ID is the same in every attempt, so it is a good
-# idempotency key for the bank.
+# Input comes on stdin, the result goes to stdout. Exit 0: done; 75: try again later; 78: failed for good; anything else:
+# failed, with the end of stderr as the error, and tried again by the workflow's policy. HOLDFAST_RUN_ID is the same in
+# every attempt, so it is a good idempotency key for the bank.
 set -eu
 
 input=$(cat)

@@ -40,6 +40,7 @@ create_workflows()
     holdfast workflow create billing.charge.v1 --max-attempts 3 --retry-base 1s -q
     holdfast workflow create shop.order.v1 -q
     holdfast workflow create shop.pack.v1 -q
+    holdfast workflow create shop.delivery.v1 -q
 }
 
 start_workers()
@@ -48,7 +49,7 @@ start_workers()
     started+=($!)
     "$programs/order" "$HOLDFAST_STORE" 2>"$data/order.log" &
     started+=($!)
-    holdfast worker --exec "billing.*=$examples/charge.sh" 2>"$data/charge.log" &
+    holdfast worker --exec "billing.*=$examples/charge.sh" --exec "shop.delivery.*=$examples/deliver.sh" 2>"$data/charge.log" &
     started+=($!)
 }
 
@@ -56,8 +57,9 @@ say_what_to_try()
 {
     cat <<TEXT
 
-Three workers are running: thumbnails (in C) serves media.thumbnail.v1, charge.sh (in shell) serves billing.*, and order
-(in C) serves shop.order.v1, a durable function that waits for an approval: every second order needs yours.
+Three workers are running: thumbnails (in C) serves media.thumbnail.v1; order (in C) serves shop.order.v1, a durable
+function that waits for an approval: every second order needs yours; the third runs charge.sh for billing.* and deliver.sh,
+a durable script that waits for a signal, for shop.delivery.*.
 Their logs are in $data. In another terminal, try:
 
   export HOLDFAST_STORE=$HOLDFAST_STORE
@@ -66,6 +68,8 @@ Their logs are in $data. In another terminal, try:
   holdfast list --workflow shop.order.v1 --status waiting
   holdfast signal RUN approval '{"by":"ann"}'            approve an order; without it, the money goes back after a minute
   holdfast trigger billing.charge.v1 '{"invoice":7}' --wait
+  holdfast trigger shop.delivery.v1 '{"order":7}' --key d-7
+  holdfast signal shop.delivery.v1/d-7 packed '"me"'     within ten seconds; else a robot packs it
   holdfast get RUN                                       all about one run
   holdfast events RUN                                    its journal
   holdfast cancel RUN --reason "changed my mind"
@@ -80,6 +84,7 @@ trigger_some()
 {
     holdfast trigger media.thumbnail.v1 "{\"image\":\"photo-$1.jpg\"}" -q >/dev/null
     holdfast trigger billing.charge.v1 "{\"invoice\":$1}" --subject "customer-$(($1 % 7))" -q >/dev/null
+    (($1 % 5)) || holdfast trigger shop.delivery.v1 "{\"order\":$1}" -q >/dev/null
 }
 
 # The even ones are approved at once; the signal lies there until the order asks for it.

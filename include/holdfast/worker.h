@@ -109,7 +109,8 @@ typedef struct hf_exec_options {
     }
 
 /* Serves a pattern by a program: input on stdin, result on stdout (JSON, or text that becomes a JSON string),
- * exit 75: try again later, other non-zero: failure with stderr's tail as the error. */
+ * exit 75: try again later, 78: failed for good, other non-zero: failure with stderr's tail as the error. The program can
+ * remember steps and wait by calling `holdfast step` and its kin, which reach this worker through HOLDFAST_RUN_SOCKET. */
 HF_PUBLIC hf_code hf_worker_exec(hf_worker *worker, const char *pattern,
                                  const hf_exec_options *options, hf_error *err) HF_MUST_CHECK;
 

@@ -3,6 +3,7 @@
 #include "cli/commands.h"
 #include "cli/field.h"
 #include "cli/filter.h"
+#include "cli/inside.h"
 #include "cli/run_ref.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
@@ -13,19 +14,29 @@ enum { FIRST_SHOWN = 10 };
 
 static struct {
     const char *reason;
-    int64_t revision;
+    int64_t revision, limit;
+    unsigned limited;
     bool all, yes, dry_run;
 } args;
 
-static const struct cli_option options[] = {
-    CLI_OPT(TEXT, 'r', "reason", "TEXT", "why; kept in the journal", .value = &args.reason),
-    CLI_OPT(NUMBER, 0, "revision", "N", "refuse if the run's revision is another",
-            .value = &args.revision, .min = 1, .max = INT64_MAX),
-    CLI_OPTIONS_OF(cli_filter_options),
-    CLI_OPT(SWITCH, 0, "all", NULL, "every run of the tenant", .value = &args.all),
-    CLI_OPT(SWITCH, 'n', "dry-run", NULL,
-            "change nothing: count the runs that match and show the first", .value = &args.dry_run),
-    CLI_OPT(SWITCH, 'y', "yes", NULL, "do not ask before changing many", .value = &args.yes),
+#define CHANGE_OPTIONS                                                                             \
+    CLI_OPT(TEXT, 'r', "reason", "TEXT", "why; kept in the journal", .value = &args.reason),       \
+        CLI_OPT(NUMBER, 0, "revision", "N", "refuse if the run's revision is another",             \
+                .value = &args.revision, .min = 1, .max = INT64_MAX),                              \
+        CLI_OPTIONS_OF(cli_filter_options),                                                        \
+        CLI_OPT(SWITCH, 0, "all", NULL, "every run of the tenant", .value = &args.all),            \
+        CLI_OPT(SWITCH, 'n', "dry-run", NULL,                                                      \
+                "change nothing: count the runs that match and show the first",                    \
+                .value = &args.dry_run),                                                           \
+        CLI_OPT(SWITCH, 'y', "yes", NULL, "do not ask before changing many", .value = &args.yes)
+
+static const struct cli_option options[] = { CHANGE_OPTIONS, CLI_OPTIONS_END };
+
+static const struct cli_option pause_options[] = {
+    CHANGE_OPTIONS,
+    CLI_OPT(DURATION, 0, "for", "DURATION",
+            "inside a durable program: go on after so long if nobody resumed it",
+            .value = &args.limit, .min = -1, .mask = &args.limited, .bit = 1),
     CLI_OPTIONS_END,
 };
 
@@ -205,11 +216,14 @@ static int change_runs(struct cli_session *session, hf_action action, int count,
     "`list` has: all that match are changed, after a question or with --yes; --dry-run counts "    \
     "them and shows the first."
 
-#define CHANGE_COMMAND(function, text, action_, summary_, details_, examples_)                     \
+#define CHANGE_FUNCTION(function, action_)                                                         \
     static int function(struct cli_session *session, int count, char **operands)                   \
     {                                                                                              \
         return change_runs(session, action_, count, operands);                                     \
-    }                                                                                              \
+    }
+
+#define CHANGE_COMMAND(function, text, action_, summary_, details_, examples_)                     \
+    CHANGE_FUNCTION(function, action_)                                                             \
     const struct cli_command cli_command_##function = {                                            \
         .name = text,                                                                              \
         .summary = summary_,                                                                       \
@@ -226,14 +240,38 @@ CHANGE_COMMAND(cancel, "cancel", HF_CANCEL, "Cancel runs that have not ended, an
                "would still commit is refused.",
                "holdfast cancel billing.charge.v1/inv-42 --reason 'order withdrawn'\n"
                "holdfast cancel --status pending --prefix billing. --yes");
-CHANGE_COMMAND(pause, "pause", HF_PAUSE, "Pause runs until they are resumed",
-               "A pending or waiting run pauses at once, one that a worker holds at its next "
-               "commit.",
-               "holdfast pause --workflow billing.charge.v1 --yes");
+
+static int pause_runs(struct cli_session *session, int count, char **operands)
+{
+    if (count == 1 && cli_means_inside(operands[0]))
+        return cli_pause_here(session, operands[0], args.limit);
+    if (args.limited)
+        return cli_usage(session, "--for is for a durable program that pauses itself");
+    return change_runs(session, HF_PAUSE, count, operands);
+}
+
+const struct cli_command cli_command_pause = {
+    .name = "pause",
+    .summary = "Pause runs until they are resumed",
+    .operands = "[RUN...]",
+    .details =
+        "A pending or waiting run pauses at once, one that a worker holds at its next "
+        "commit." BULK_DETAILS
+        "\nInside a durable program (see `holdfast help step`) a single word that is neither an id "
+        "nor WORKFLOW/KEY is a name: the program pauses its own run there, until a person "
+        "resumes it or --for has passed. NAME is what the pause is remembered by.",
+    .examples = "holdfast pause --workflow billing.charge.v1 --yes\n"
+                "holdfast pause check-the-list --for 7d",
+    .max_operands = CLI_MANY,
+    .options = pause_options,
+    .run = pause_runs,
+};
+
 CHANGE_COMMAND(resume, "resume", HF_RESUME, "Let paused runs go on", "They go on where they were.",
                "holdfast resume --status paused --prefix billing. --yes");
 CHANGE_COMMAND(retry, "retry", HF_RETRY_RUN, "Try failed or cancelled runs again",
-               "They are pending again, with all their attempts. Failed steps are tried again, those that succeeded are not.",
+               "They are pending again, with all their attempts. Failed steps are tried again, "
+               "those that succeeded are not.",
                "holdfast retry --status failed --created-after 1d --yes");
 CHANGE_COMMAND(delete, "delete", HF_DELETE, "Delete runs softly, so that purge removes them later",
                "A deleted run is hidden from lists and never starts again; its key is free. "

@@ -1,6 +1,7 @@
 /* holdfast get, holdfast wait
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/commands.h"
+#include "cli/inside.h"
 #include "cli/outcome.h"
 #include "cli/run_ref.h"
 #include "cli/table.h"
@@ -156,6 +157,8 @@ static int wait_for_run(struct cli_session *session, int count, char **operands)
     (void)count;
     hf_id id;
     int status = CLI_OK;
+    if (cli_means_inside(operands[0]))
+        return cli_wait_for_signal(session, operands[0], wait_args.limited ? wait_args.timeout : 0);
     if (!cli_run_id(session, operands[0], &id, &status))
         return status;
     return cli_wait_for(session, operands[0], id, wait_args.limited ? wait_args.timeout : -1);
@@ -164,10 +167,15 @@ static int wait_for_run(struct cli_session *session, int count, char **operands)
 const struct cli_command cli_command_wait = {
     .name = "wait",
     .summary = "Wait until a run has ended and print its result",
-    .operands = "RUN",
+    .operands = "RUN|SIGNAL",
     .details = "Prints the result as JSON when the run succeeded. When it failed or was cancelled, "
-               "the error goes to stderr and the exit code is 8. RUN is an id, or WORKFLOW/KEY.",
-    .examples = "holdfast wait billing.charge.v1/inv-42 --timeout 10m",
+               "the error goes to stderr and the exit code is 8. RUN is an id, or WORKFLOW/KEY.\n"
+               "Inside a durable program (see `holdfast help step`) a word that is neither means a "
+               "signal: the program waits for the next one of this name, also one that came "
+               "before, and prints its payload. It is ended meanwhile, and started again when the "
+               "signal has come.",
+    .examples = "holdfast wait billing.charge.v1/inv-42 --timeout 10m\n"
+                "answer=$(holdfast wait approved --timeout 7d)",
     .min_operands = 1,
     .max_operands = 1,
     .options = wait_options,

@@ -205,6 +205,8 @@ static int worker(struct cli_session *session, int count, char **operands)
                             "no_handler_registered");
     if (!cli_open(session, &status))
         return status;
+    /* For programs that trigger or read runs themselves; the tenant is the run's. */
+    setenv("HOLDFAST_STORE", session->store, 1);
     return work(session);
 }
 
@@ -214,8 +216,10 @@ const struct cli_command cli_command_worker = {
     .operands = "",
     .details =
         "The program gets the run's input on stdin; its stdout is the result (JSON, or text that "
-        "becomes a JSON string). Exit code 0: succeeded. 75: try again later. Any other: failed, "
-        "with the end of stderr as the error, and tried again by the workflow's policy.\n"
+        "becomes a JSON string). Exit code 0: succeeded. 75: try again later. 78: failed for "
+        "good. Any other: failed, with the end of stderr as the error, and tried again by the "
+        "workflow's policy. A program can remember steps, sleep for days and wait for signals: "
+        "see `holdfast help step`.\n"
         "COMMAND is split into words at blanks; '...', \"...\" and \\ quote as in a shell, nothing "
         "is expanded, and no shell is used. The longest matching PATTERN wins.\n"
         "Without --prefix, WORKER_TYPE_PREFIXES (separated by commas) says what to claim; without "

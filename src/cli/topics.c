@@ -14,6 +14,9 @@ static const struct cli_topic_row environment[] = {
     { "HOLDFAST_ACTOR", "who acts, in place of --actor" },
     { "WORKER_TYPE_PREFIXES", "what a worker claims, separated by commas, in place of --prefix" },
     { "NO_COLOR", "if set and not empty: no colours" },
+    { "HOLDFAST_RUN_SOCKET", "set by a worker for its programs: where `holdfast step` finds it" },
+    { "HOLDFAST_STEP_KEY", "set by `holdfast step` for its command: the same in every attempt" },
+    { "HOLDFAST_STEP_ATTEMPT", "set by `holdfast step` for its command: 1, 2, 3..." },
     { "HOLDFAST_LOCK_TOKEN", "set by `holdfast lock` for its command" },
     { NULL, NULL },
 };

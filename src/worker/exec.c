@@ -9,6 +9,7 @@
 #include "util/json.h"
 #include "util/text.h"
 #include "worker/process.h"
+#include "worker/script.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@
 
 #define ARGUMENTS_MOST 1000
 #define EXIT_TRY_LATER 75 /* EX_TEMPFAIL of sysexits.h */
+#define EXIT_FOR_GOOD 78  /* EX_CONFIG of sysexits.h */
 #define MESSAGE_TAIL 380  /* bytes of stderr in the one-line error */
 
 struct hf__program {
@@ -83,8 +85,9 @@ hf_code hf__program_new(struct hf__program **out, const hf_exec_options *options
 
 /* ---- Its environment ---- */
 
-static const char *const OURS[] = { "HOLDFAST_RUN_ID=",  "HOLDFAST_WORKFLOW=", "HOLDFAST_KEY=",
-                                    "HOLDFAST_ATTEMPT=", "HOLDFAST_TENANT=",   "TRACEPARENT=" };
+static const char *const OURS[] = { "HOLDFAST_RUN_ID=",     "HOLDFAST_WORKFLOW=", "HOLDFAST_KEY=",
+                                    "HOLDFAST_ATTEMPT=",    "HOLDFAST_TENANT=",   "TRACEPARENT=",
+                                    "HOLDFAST_RUN_SOCKET=", "HOLDFAST_STEP_KEY=" };
 enum { OUR_COUNT = sizeof OURS / sizeof *OURS };
 
 static bool is_ours(const char *variable)
@@ -97,15 +100,14 @@ static bool is_ours(const char *variable)
 
 /* The worker's own environment and what the run is; what the run lacks is not set. NULL: no
  * memory. */
-static char **environment(struct hf__arena *arena, const hf_run *run)
+static char **environment(struct hf__arena *arena, const hf_run *run, const char *socket)
 {
     char id[HF_ID_TEXT], attempt[16];
     size_t count = 0;
     hf_id_format(run->id, id);
     snprintf(attempt, sizeof attempt, "%d", run->attempt);
-    const char *values[OUR_COUNT] = {
-        id, run->workflow, run->key, attempt, run->tenant, run->trace
-    };
+    const char *values[OUR_COUNT] = { id,          run->workflow, run->key, attempt,
+                                      run->tenant, run->trace,    socket,   NULL };
     while (environ[count])
         count++;
     char **env = hf__arena_calloc(arena, count + OUR_COUNT + 1, sizeof *env);
@@ -196,6 +198,9 @@ static hf_code judge_exit(hf_ctx *ctx, const char *program, struct hf__process_r
     if (result->number == EXIT_TRY_LATER)
         return hf__fail(err, HF_RETRY, "%.100s asks to be tried again later%s%s", program, colon,
                         words);
+    if (result->number == EXIT_FOR_GOOD)
+        return hf__fail(err, HF_PERMANENT, "%.100s failed for good (exit %d)%s%s", program,
+                        result->number, colon, words);
     if (result->number == 127)
         return hf__fail(err, HF_HANDLER_FAILED, "%.100s: a program was not found (exit 127)%s%s",
                         program, colon, words);
@@ -224,6 +229,7 @@ static hf_code judge(hf_ctx *ctx, const char *program, struct hf__process_result
     case HF__PROCESS_UNWANTED:
         return hf__fail(err, HF_HANDLER_FAILED, "%.100s was killed: its run was taken away",
                         program);
+    case HF__PROCESS_SUSPENDED: return hf__fail(err, HF_SUSPENDED, "the run waits");
     case HF__PROCESS_TALKATIVE: break;
     }
     return hf__fail(err, HF_HANDLER_FAILED, "%.100s: output too large", program);
@@ -247,29 +253,56 @@ static int64_t sooner(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+static nfds_t list_side(void *script, struct pollfd *fds)
+{
+    return hf__peers_list(&((struct hf__script *)script)->peers, fds);
+}
+
+static bool attend_side(void *arg, const struct pollfd *fds)
+{
+    struct hf__script *script = arg;
+    hf__peers_attend(&script->peers, fds);
+    return hf__script_is_suspended(script);
+}
+
+_Static_assert(HF__PEERS_MOST + 1 <= HF__PROCESS_SIDE_FDS, "all peers are polled for");
+
+static hf_code run_program(hf_ctx *ctx, const struct hf__program *program,
+                           struct hf__process_spec *spec, struct hf__process_result *result,
+                           hf_error *err)
+{
+    set_wake_fd(ctx, spec->wake_fd);
+    hf__process_run(spec, result);
+    set_wake_fd(ctx, -1);
+    hf_code code = judge(ctx, program->argv[0], result, err);
+    hf__buffer_free(&result->output);
+    return code;
+}
+
 hf_code hf__program_handle(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
 {
     const struct hf__program *program = arg;
     struct hf__arena arena = { 0 };
     int64_t limit = program->time_limit ? hf__monotonic_us() + program->time_limit : INT64_MAX;
     struct hf__process_result *result = hf__arena_alloc(&arena, sizeof *result);
+    struct hf__script *script = hf__arena_alloc(&arena, sizeof *script);
+    bool durable = script && hf__script_open(script, ctx);
+    struct hf__process_side side = { list_side, attend_side, script };
     struct hf__process_spec spec = {
         .argv = (const char *const *)program->argv,
-        .env = environment(&arena, &ctx->claimed->run),
+        .env = environment(&arena, &ctx->claimed->run, durable ? script->peers.path : NULL),
         .input = input,
         .input_length = strlen(input),
         .max_output = program->max_output,
         .until = sooner(limit, ctx->deadline),
         .wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
+        .side = durable ? &side : NULL,
     };
     hf_code code = spec.env && result && spec.wake_fd >= 0 ? HF_OK : hf__nomem(err);
-    if (code == HF_OK) {
-        set_wake_fd(ctx, spec.wake_fd);
-        hf__process_run(&spec, result);
-        set_wake_fd(ctx, -1);
-        code = judge(ctx, program->argv[0], result, err);
-        hf__buffer_free(&result->output);
-    }
+    if (code == HF_OK)
+        code = run_program(ctx, program, &spec, result, err);
+    if (durable)
+        hf__script_close(script);
     if (spec.wake_fd >= 0)
         close(spec.wake_fd);
     hf__arena_free(&arena);

@@ -8,9 +8,9 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <spawn.h>
 #include <string.h>
 #include <sys/pidfd.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -66,28 +66,53 @@ static bool open_pipe(int *theirs, int *ours, bool they_read)
     return move_up(theirs) && move_up(ours) && fcntl(*ours, F_SETFL, O_NONBLOCK) == 0;
 }
 
+/* Between vfork and exec, in the child: system calls only, since the memory is still its parent's. */
+static void become(const struct hf__process_spec *spec, const int theirs[3], pid_t parent,
+                   int report)
+{
+    struct sigaction plain = { .sa_handler = SIG_DFL };
+    setpgid(0, 0);
+    for (int number = 1; number < NSIG; number++)
+        sigaction(number, &plain, NULL);
+    for (int i = 0; i < 3; i++)
+        if (dup2(theirs[i], i) < 0)
+            return;
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    /* A worker that is killed cannot end its programs, so they end with it; it may be gone already. */
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
+        return;
+    execvpe(spec->argv[0], (char *const *)spec->argv, spec->env);
+    int error = errno;
+    while (write(report, &error, sizeof error) < 0 && errno == EINTR)
+        ;
+}
+
+/* 0, or errno. Not posix_spawn, which cannot make the child die with us. */
 static int spawn(struct child *child, const int theirs[3])
 {
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    sigset_t none, all;
-    sigemptyset(&none);
+    int report[2] = { -1, -1 }, error = 0;
+    sigset_t all, before;
+    pid_t parent = getpid();
+    if (pipe2(report, O_CLOEXEC) != 0)
+        return errno;
+    if (!move_up(&report[1]))
+        error = EMFILE;
     sigfillset(&all);
-    posix_spawn_file_actions_init(&actions);
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setpgroup(&attributes, 0);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &all);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK |
-                                              POSIX_SPAWN_SETSIGDEF);
-    int error = 0;
-    for (int i = 0; i < 3 && !error; i++)
-        error = posix_spawn_file_actions_adddup2(&actions, theirs[i], i);
-    if (!error)
-        error = posix_spawnp(&child->pid, child->spec->argv[0], &actions, &attributes,
-                             (char *const *)child->spec->argv, child->spec->env);
-    posix_spawnattr_destroy(&attributes);
-    posix_spawn_file_actions_destroy(&actions);
+    pthread_sigmask(SIG_BLOCK, &all, &before); /* no handler may run in the child, in our memory */
+    if (!error && (child->pid = vfork()) == 0) {
+        become(child->spec, theirs, parent, report[1]);
+        _exit(127);
+    }
+    if (!error && child->pid < 0)
+        error = errno;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    close_fd(&report[1]);
+    if (!error && read(report[0], &error, sizeof error) == (ssize_t)sizeof error)
+        while (waitpid(child->pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+    close_fd(&report[0]);
     return error;
 }
 
@@ -229,27 +254,42 @@ static void check_time(struct child *child)
     }
 }
 
+enum { PID = ERR + 1, WAKE, OWN_FDS };
+
+static nfds_t list_fds(const struct child *child, struct pollfd *fds)
+{
+    const struct hf__process_side *side = child->spec->side;
+    fds[IN] = (struct pollfd){ .fd = child->pipes[IN], .events = POLLOUT };
+    fds[OUT] = (struct pollfd){ .fd = child->pipes[OUT], .events = POLLIN };
+    fds[ERR] = (struct pollfd){ .fd = child->pipes[ERR], .events = POLLIN };
+    fds[PID] = (struct pollfd){ .fd = child->pid_fd, .events = POLLIN };
+    fds[WAKE] =
+        (struct pollfd){ .fd = child->unwanted ? -1 : child->spec->wake_fd, .events = POLLIN };
+    return OWN_FDS + (side && !child->unwanted ? side->list(side->arg, fds + OWN_FDS) : 0);
+}
+
 static void attend(struct child *child)
 {
-    struct pollfd fds[] = {
-        { .fd = child->pipes[IN], .events = POLLOUT },
-        { .fd = child->pipes[OUT], .events = POLLIN },
-        { .fd = child->pipes[ERR], .events = POLLIN },
-        { .fd = child->pid_fd, .events = POLLIN },
-        { .fd = child->unwanted ? -1 : child->spec->wake_fd, .events = POLLIN },
-    };
-    if (poll(fds, sizeof fds / sizeof *fds, timeout_ms(child)) < 0 && errno != EINTR)
-        stop(child, HF__PROCESS_UNWANTED);
+    struct pollfd fds[OWN_FDS + HF__PROCESS_SIDE_FDS];
+    const struct hf__process_side *side = child->unwanted ? NULL : child->spec->side;
+    nfds_t count = list_fds(child, fds);
+    if (poll(fds, count, timeout_ms(child)) < 0) {
+        if (errno != EINTR)
+            stop(child, HF__PROCESS_UNWANTED);
+        return;
+    }
     if (fds[IN].revents)
         feed(child);
     if (fds[OUT].revents)
         drain(child, OUT);
     if (fds[ERR].revents)
         drain(child, ERR);
-    if (fds[4].revents)
+    if (fds[WAKE].revents)
         stop(child, HF__PROCESS_UNWANTED);
     check_time(child);
-    if (fds[3].revents || child->pid_fd < 0)
+    if (side && !child->unwanted && side->attend(side->arg, fds + OWN_FDS))
+        stop(child, HF__PROCESS_SUSPENDED);
+    if (fds[PID].revents || child->pid_fd < 0)
         look_at(child);
 }
 

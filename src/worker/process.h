@@ -7,7 +7,18 @@
 
 #include "util/buffer.h"
 
+#include <poll.h>
+
 #define HF__PROCESS_TAIL 4096 /* bytes of stderr that are kept */
+
+/* What else the thread attends to while the process runs. */
+struct hf__process_side {
+    nfds_t (*list)(void *arg, struct pollfd *fds);       /* at most HF__PROCESS_SIDE_FDS */
+    bool (*attend)(void *arg, const struct pollfd *fds); /* true: end the process */
+    void *arg;
+};
+
+#define HF__PROCESS_SIDE_FDS 100
 
 struct hf__process_spec {
     const char *const *argv; /* the program is looked up in PATH */
@@ -17,6 +28,7 @@ struct hf__process_spec {
     size_t max_output; /* bytes of stdout */
     int64_t until;     /* monotonic us after which it is killed; INT64_MAX: never */
     int wake_fd;       /* readable: kill it */
+    const struct hf__process_side *side; /* NULL: nothing */
 };
 
 enum hf__process_end {
@@ -25,6 +37,7 @@ enum hf__process_end {
     HF__PROCESS_NOT_STARTED, /* number: errno */
     HF__PROCESS_LATE,        /* killed: the time was up */
     HF__PROCESS_UNWANTED,    /* killed: wake_fd */
+    HF__PROCESS_SUSPENDED,   /* killed: its side said so */
     HF__PROCESS_TALKATIVE    /* killed: more output than allowed */
 };
 
@@ -37,7 +50,7 @@ struct hf__process_result {
 };
 
 /* Runs it to its end in a process group of its own, which is killed (SIGTERM, after 2 s SIGKILL)
- * where `end` says so. What the process left running in the background is not waited for. Free
+ * where `end` says so. It dies with the thread that runs it. What the process left running in the background is not waited for. Free
  * result->output. */
 void hf__process_run(const struct hf__process_spec *spec, struct hf__process_result *result);
 

@@ -31,6 +31,7 @@ static void free_texts(char **texts, size_t count)
 static void destroy(hf_worker *worker)
 {
     hf__registry_free(&worker->registry);
+    hf__socket_dir_close(&worker->sockets);
     hf__lanes_free(&worker->lanes);
     hf__heads_free(&worker->heads);
     free_texts(worker->prefixes, worker->prefix_count);

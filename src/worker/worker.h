@@ -24,6 +24,7 @@
 #include "worker/heads.h"
 #include "worker/lanes.h"
 #include "worker/registry.h"
+#include "worker/socket_dir.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -210,6 +211,7 @@ struct hf_worker {
     double payload;         /* bytes of the largest run of late; falls slowly */
     int64_t shortest_lease; /* us, since the worker last held nothing; 0: holds nothing */
     bool beat_now;
+    struct hf__socket_dir sockets; /* where programs reach their hands */
 
     pthread_t claimer_thread;
     pthread_t beat_thread;
