@@ -81,7 +81,8 @@ size_t hf__group_queued(struct hf__group *group)
 
 static size_t trigger_bytes(const hf_trigger_spec *spec, const hf_transition *initial)
 {
-    size_t bytes = spec->input ? strlen(spec->input) : 64;
+    size_t bytes =
+        (spec->input ? strlen(spec->input) : 64) + (initial ? initial->child_count * 256 : 0);
     for (size_t i = 0; initial && i < initial->event_count; i++)
         bytes += 64 + (initial->events[i].data ? strlen(initial->events[i].data) : 0);
     return bytes;

@@ -7,6 +7,8 @@
 #include "sql/plays.h"
 #include "util/json.h"
 
+#define TRACE "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
 /* A trigger by both ways; `sql` are the same arguments in SQL. */
 static void compare_trigger(const char *name, hf_trigger_spec spec, const char *sql)
 {
@@ -40,11 +42,11 @@ static void trigger_leaves_the_same_rows(void **state)
                                        .tags = tags,
                                        .tag_count = 3,
                                        .partition = "p",
-                                       .trace = "00-abc-01" },
+                                       .trace = TRACE },
                     "'work', '[1, 2]', key => 'a key', priority => -7, delay => '3 hours', "
                     "timeout => '2 days', max_attempts => 9, subject => 'Schüler', "
                     "reference => 'r/1', tags => ARRAY['red', 'deep \"blue\"', 'red'], "
-                    "partition => 'p', trace => '00-abc-01'");
+                    "partition => 'p', trace => '" TRACE "'");
     compare_trigger("times",
                     (hf_trigger_spec){ .version = 1,
                                        .workflow = "child",
