@@ -55,11 +55,16 @@ static const char *owed_name(const struct hf__conn *conn, const struct hf__postg
     }
 }
 
+static bool is_about_preparing(const char *sqlstate)
+{
+    return strcmp(sqlstate, "26000") == 0 || strcmp(sqlstate, "42P05") == 0;
+}
+
 /* A pooler that hands out another session per transaction forgets what we prepared. From now on nothing is prepared, and the
  * caller's new connection works. */
 static void notice_pooler(struct hf__conn *conn, const char *sqlstate)
 {
-    if (strcmp(sqlstate, "26000") != 0 && strcmp(sqlstate, "42P05") != 0)
+    if (!is_about_preparing(sqlstate))
         return;
     atomic_store(&conn->db->unprepared, true);
     conn->lost = true;
@@ -80,6 +85,9 @@ static hf_code take_error(struct hf__conn *conn, const struct hf__postgres_owed 
 {
     hf_code code = hf__postgres_fail(err, result, conn->pg, owed_name(conn, owed));
     const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    /* A wake-up whose preparation failed may be sent again before that is known. */
+    if (sqlstate && owed->forgiven && is_about_preparing(sqlstate))
+        return code;
     if (sqlstate) {
         notice_pooler(conn, sqlstate);
         conn->refused = conn->refused || rules_out_commit(owed, sqlstate, code);
