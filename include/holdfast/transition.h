@@ -40,8 +40,10 @@ typedef struct hf_claimed {
     const char *dead_letter; /* workflow to start when it fails for good; NULL: none */
     hf_mail *mail;           /* visible and not consumed, in order; at most the first 100,000 */
     size_t mail_count;
-    hf_event *steps; /* recorded steps, and where the run was tried again, by sequence */
+    hf_event *steps; /* recorded steps, by sequence */
     size_t step_count;
+    int64_t
+        retried_seq; /* sequence of the last retry by an operator after a step was recorded; 0: none */
     int64_t seen_position; /* hand these two back with a transition to waiting */
     int64_t seen_at;
 } hf_claimed;

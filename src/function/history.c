@@ -198,30 +198,20 @@ struct hf__entry *hf__function_find(const struct hf__function *function, const c
     return hf__idmap_get(&function->all, hf__function_hash(full));
 }
 
-/* An operator who has a run tried again wants its failed steps tried again. The run's own retries, which say after what
- * delay, do not forget them: its code may have dealt with the failure. */
-static void forget_failures(struct hf__function *function, const hf_event *retried)
+/* An operator who has a run tried again wants its failed steps tried again. The run's own retries do not forget them: its
+ * code may have dealt with the failure. */
+static bool is_forgotten(const hf_ctx *ctx, const hf_event *step, const struct hf__entry *entry)
 {
-    if (retried->data && strstr(retried->data, "\"delay_us\""))
-        return;
-    for (size_t i = 0; i < function->count; i++) {
-        struct hf__entry *entry = function->entries[i];
-        if (entry->status == HF__ENTRY_FAILED && strcmp(entry->op, "step") == 0) {
-            entry->status = HF__ENTRY_WAITING;
-            entry->attempt = 0;
-            entry->until = 0;
-        }
-    }
+    return step->seq < ctx->claimed->retried_seq && entry->status == HF__ENTRY_FAILED &&
+           strcmp(entry->op, "step") == 0;
 }
 
 /* The last line of a name tells. */
 static bool read_step(hf_ctx *ctx, const hf_event *step)
 {
     struct hf__function *function = ctx->function;
-    if (!step->step || !step->name) {
-        forget_failures(function, step);
+    if (!step->step || !step->name)
         return true;
-    }
     struct hf__entry *entry = hf__function_find(function, step->step);
     if (!entry) {
         entry = hf__arena_calloc(&ctx->arena, 1, sizeof *entry);
@@ -232,7 +222,13 @@ static bool read_step(hf_ctx *ctx, const hf_event *step)
             return false;
     }
     entry->status = read_status(step->name);
-    return read_data(ctx, entry, step->data ? step->data : "{}");
+    bool good = read_data(ctx, entry, step->data ? step->data : "{}");
+    if (good && is_forgotten(ctx, step, entry)) {
+        entry->status = HF__ENTRY_WAITING;
+        entry->attempt = 0;
+        entry->until = 0;
+    }
+    return good;
 }
 
 static bool read_history(hf_ctx *ctx)

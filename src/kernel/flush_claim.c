@@ -536,6 +536,27 @@ static void attach_mail(struct hf__batch *batch, struct hf__arena *arena, hf_cla
     }
 }
 
+static void read_recorded(struct hf__batch *batch, struct hf__arena *arena, hf_event *step,
+                          const struct hf__cell *c)
+{
+    step->run = hf__as_uuid(c[0]);
+    step->kind = "step";
+    step->seq = hf__as_number(c[1]);
+    step->position = hf__as_number(c[2]);
+    step->version = hf__as_number(c[3]);
+    step->name = keep(batch, arena, c[4]);
+    step->actor = keep(batch, arena, c[5]);
+    step->step = keep(batch, arena, c[6]);
+    step->data = keep(batch, arena, c[7]);
+    step->at = hf__as_number(c[8]);
+}
+
+/* A holder's retry says after what delay; an operator's does not. */
+static bool is_operators_retry(const struct hf__cell *c)
+{
+    return hf__is_null(c[6]) && (hf__is_null(c[7]) || !strstr(hf__as_text(c[7]), "\"delay_us\""));
+}
+
 static void attach_steps(struct hf__batch *batch, struct hf__arena *arena, hf_claimed *claimed,
                          int from, int count)
 {
@@ -545,20 +566,12 @@ static void attach_steps(struct hf__batch *batch, struct hf__arena *arena, hf_cl
         batch->failed = true;
         return;
     }
-    claimed->step_count = (size_t)count;
     for (int i = 0; i < count; i++) {
         const struct hf__cell *c = hf__table_row(out, from + i);
-        hf_event *step = &claimed->steps[i];
-        step->run = claimed->run.id;
-        step->seq = hf__as_number(c[1]);
-        step->position = hf__as_number(c[2]);
-        step->version = hf__as_number(c[3]);
-        step->name = keep(batch, arena, c[4]);
-        step->actor = keep(batch, arena, c[5]);
-        step->step = keep(batch, arena, c[6]);
-        step->kind = step->step ? "step" : "lifecycle";
-        step->data = keep(batch, arena, c[7]);
-        step->at = hf__as_number(c[8]);
+        if (is_operators_retry(c))
+            claimed->retried_seq = hf__as_number(c[1]);
+        else if (!hf__is_null(c[6]))
+            read_recorded(batch, arena, &claimed->steps[claimed->step_count++], c);
     }
 }
 
