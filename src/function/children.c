@@ -93,9 +93,10 @@ struct wait {
     const hf_id *ids;
     hf_child_end *ends;
     size_t count;
-    size_t ended;
+    size_t ended;           /* of them */
+    size_t arrived;         /* of these, whose ends lie in the mailbox: no earlier wait was told */
     bool failed;            /* one of them failed or was cancelled */
-    const char **mail;      /* ids of their ends' mail */
+    const char **mail;      /* ids of the mail that has arrived */
     size_t *places;         /* of the same, in the mailbox */
     size_t others;          /* ends of other children that lie in the mailbox */
     bool another_failed;    /* among those */
@@ -147,8 +148,9 @@ static void read_mail(struct wait *wait, size_t place)
         read_end(wait->ctx, json, end);
         end->ended = true;
         wait->failed |= went_wrong(end->status);
-        wait->places[wait->ended] = place;
-        wait->mail[wait->ended++] = mail->id;
+        wait->places[wait->arrived] = place;
+        wait->mail[wait->arrived++] = mail->id;
+        wait->ended++;
     } else {
         hf_child_end other = { 0 };
         read_end(wait->ctx, json, &other);
@@ -156,6 +158,32 @@ static void read_mail(struct wait *wait, size_t place)
         wait->another_failed |= went_wrong(other.status);
     }
     json_decref(json);
+}
+
+/* An end comes by mail once; later waits for the same child know it from here. False: no memory. */
+static bool note_ends(const struct wait *wait)
+{
+    for (size_t i = 0; i < wait->count; i++) {
+        if (!wait->ends[i].ended)
+            continue;
+        hf_child_end *end = hf__arena_alloc(&wait->ctx->arena, sizeof *end);
+        if (!end || !hf__idmap_put(&wait->ctx->function->ends, wait->ids[i], end))
+            return false;
+        *end = wait->ends[i];
+    }
+    return true;
+}
+
+static void recall_ends(struct wait *wait)
+{
+    for (size_t i = 0; i < wait->count; i++) {
+        const hf_child_end *end = hf__idmap_get(&wait->ctx->function->ends, wait->ids[i]);
+        if (!end)
+            continue;
+        wait->ends[i] = *end;
+        wait->ended++;
+        wait->failed |= went_wrong(end->status);
+    }
 }
 
 /* Looks into the mailbox; false: no memory. */
@@ -169,6 +197,7 @@ static bool look(struct wait *wait)
     for (size_t i = 0; i < wait->count; i++)
         if (!hf__idmap_put(&wait->index, wait->ids[i], &wait->ends[i]))
             return false;
+    recall_ends(wait);
     for (size_t i = 0; i < claimed->mail_count; i++)
         if (!wait->ctx->function->taken[i] && strcmp(claimed->mail[i].type, "child") == 0)
             read_mail(wait, i);
@@ -217,7 +246,7 @@ static hf_code conclude(struct wait *wait, const char *full, const char *error)
     hf__buffer_add_text(&json, "]");
     if (json.failed)
         return hf__function_end(wait->ctx, HF_NOMEM, "%s", hf_code_meaning(HF_NOMEM));
-    hf_transition extra = { .consumed = wait->mail, .consumed_count = wait->ended };
+    hf_transition extra = { .consumed = wait->mail, .consumed_count = wait->arrived };
     const struct hf__record record = {
         .op = "children_wait",
         .name = full,
@@ -226,9 +255,11 @@ static hf_code conclude(struct wait *wait, const char *full, const char *error)
         .output = json.data,
     };
     hf_code code = hf__function_record(wait->ctx, &record, &extra, NULL, NULL);
-    for (size_t i = 0; code == HF_OK && i < wait->ended; i++)
+    for (size_t i = 0; code == HF_OK && i < wait->arrived; i++)
         wait->ctx->function->taken[wait->places[i]] = true;
     hf__buffer_free(&json);
+    if (code == HF_OK && !note_ends(wait))
+        return hf__function_end(wait->ctx, HF_NOMEM, "%s", hf_code_meaning(HF_NOMEM));
     return code == HF_OK && error ? HF_TIMEOUT : code;
 }
 
@@ -240,7 +271,7 @@ static hf_code suspend(struct wait *wait, const struct hf__record *record, hf_wa
     hf_transition transition = {
         .waiting_kind = "children",
         .waiting_until = until,
-        .wait_children = (int)(wait->others + wait->ended + missing),
+        .wait_children = (int)(wait->others + wait->arrived + missing),
         .wake_on_child_failure = what == HF_WAIT_ALL_OR_FAILURE && !wait->another_failed,
     };
     return hf__function_suspend(wait->ctx, record, &transition);
@@ -253,6 +284,8 @@ static hf_code recall(struct wait *wait, const struct hf__entry *entry)
     for (size_t i = 0; good && i < wait->count; i++)
         read_end(wait->ctx, json_array_get(json, i), &wait->ends[i]);
     json_decref(json);
+    if (good && !note_ends(wait))
+        return hf__function_end(wait->ctx, HF_NOMEM, "%s", hf_code_meaning(HF_NOMEM));
     if (good)
         return entry->status == HF__ENTRY_FAILED ? HF_TIMEOUT : HF_OK;
     wait->ctx->error_code = "history_mismatch";

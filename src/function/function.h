@@ -34,9 +34,10 @@ struct hf__function {
     size_t next;          /* the entry that the next call must match */
     struct hf__idmap all; /* by name */
     struct hf__idmap uses;
-    bool *taken;  /* mail that calls of this turn have taken */
-    bool by_name; /* calls may come in any order */
-    hf_code over; /* HF_OK while calls may be made; then what all of them answer */
+    struct hf__idmap ends; /* child -> how it ended, as far as calls were told */
+    bool *taken;           /* mail that calls of this turn have taken */
+    bool by_name;          /* calls may come in any order */
+    hf_code over;          /* HF_OK while calls may be made; then what all of them answer */
     hf_error error;
 };
 

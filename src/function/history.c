@@ -69,6 +69,7 @@ void hf__function_free(hf_ctx *ctx)
         return;
     hf__idmap_free(&function->all);
     hf__idmap_free(&function->uses);
+    hf__idmap_free(&function->ends);
     free(function->entries);
 }
 
@@ -100,6 +101,13 @@ static int count_use(hf_ctx *ctx, const char *name)
             return -1;
     }
     return (*uses)++;
+}
+
+/* The name under which a use is remembered, after so many others; NULL: no memory. */
+static const char *full_name(hf_ctx *ctx, const char *name, int used)
+{
+    return used == 0 ? hf__arena_strdup(&ctx->arena, name)
+                     : hf__arena_printf(&ctx->arena, "%s#%d", name, used + 1);
 }
 
 /* ---- Reading ---- */
@@ -188,6 +196,7 @@ static bool read_history(hf_ctx *ctx)
     ctx->function = function;
     hf__idmap_init(&function->all);
     hf__idmap_init(&function->uses);
+    hf__idmap_init(&function->ends);
     function->taken = hf__arena_calloc(&ctx->arena, claimed->mail_count + 1, sizeof(bool));
     bool good = function->taken != NULL;
     for (size_t i = 0; good && i < claimed->step_count; i++)
@@ -243,8 +252,7 @@ hf_code hf__function_call(hf_ctx *ctx, const char *op, const char *name, const c
     if (!hf__function_of(ctx, &code))
         return code;
     int used = count_use(ctx, name);
-    *full = used == 0 ? hf__arena_strdup(&ctx->arena, name)
-                      : hf__arena_printf(&ctx->arena, "%s#%d", name, used + 1);
+    *full = full_name(ctx, name, used);
     if (used < 0 || !*full)
         return hf__function_end(ctx, HF_NOMEM, "%s", hf_code_meaning(HF_NOMEM));
     return meet(ctx, op, *full, entry);
@@ -255,7 +263,10 @@ struct hf__entry *hf__function_peek(hf_ctx *ctx, const char *op, const char *nam
     struct hf__function *function = ctx->function;
     *at_end = function->next == function->count;
     struct hf__entry *entry = *at_end ? NULL : function->entries[function->next];
-    return entry && strcmp(entry->op, op) == 0 && strcmp(entry->name, name) == 0 ? entry : NULL;
+    const int *uses = hf__idmap_get(&function->uses, hash_of(name));
+    const char *full = full_name(ctx, name, uses ? *uses : 0);
+    return entry && full && strcmp(entry->op, op) == 0 && strcmp(entry->name, full) == 0 ? entry
+                                                                                         : NULL;
 }
 
 int64_t hf__function_now(const hf_ctx *ctx)

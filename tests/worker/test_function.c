@@ -317,6 +317,30 @@ static void old_runs_keep_the_old_way_and_new_ones_take_the_new(void **state)
     assert_int_equal(atomic_load(&scene.works[0]), 2);
 }
 
+static hf_code versioned_loop(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    (void)input;
+    (void)err;
+    (void)arg;
+    for (int i = 0; i < 2; i++) {
+        int version;
+        hf_try(hf_version(ctx, "page-format", 3, &version));
+        atomic_store(&scene.works[i], version);
+        step(ctx, "page");
+    }
+    return atomic_fetch_sub(&scene.crashes, 1) > 0 ? HF_RETRY : HF_OK;
+}
+
+static void a_version_in_a_loop_is_remembered_each_time(void **state)
+{
+    (void)state;
+    clear();
+    atomic_store(&scene.crashes, 1);
+    world_expect(begin(versioned_loop), HF_SUCCEEDED);
+    assert_int_equal(atomic_load(&scene.works[0]), 3);
+    assert_int_equal(atomic_load(&scene.works[1]), 3);
+}
+
 /* ---- The same every time ---- */
 
 static hf_code fixed(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
@@ -429,6 +453,7 @@ int main(void)
         TEST(another_name_is_an_error_that_names_both),
         TEST(a_handler_that_ends_too_early_is_noticed),
         TEST(old_runs_keep_the_old_way_and_new_ones_take_the_new),
+        TEST(a_version_in_a_loop_is_remembered_each_time),
         TEST(time_and_chance_are_the_same_every_time),
         TEST(progress_and_state_are_seen_while_it_runs),
         TEST(a_cancelled_run_records_nothing_more),

@@ -342,6 +342,30 @@ static void one_child_is_enough_for_any(void **state)
     expect_result(begin_family(waits_for_any), "{\"got\":7}");
 }
 
+/* Impatient first, then thorough: the end of a child is told by mail only once. */
+static hf_code waits_again(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    hf_id ids[2];
+    hf_child_end ends[2];
+    char result[100];
+    (void)input;
+    (void)err;
+    (void)arg;
+    hf_try(start_parts(ctx, (int[]){ 7, 8 }, 2, ids));
+    hf_try(hf_children_wait(ctx, "any", ids, 2, HF_WAIT_ANY, 0, ends));
+    if (atomic_fetch_add(&scene.calls, 1) == 1) /* once more, from memory */
+        return HF_RETRY;
+    hf_try(hf_children_wait(ctx, "all", ids, 2, HF_WAIT_ALL, 0, ends));
+    snprintf(result, sizeof result, "[%s,%s]", ends[0].result, ends[1].result);
+    return hf_return(ctx, result);
+}
+
+static void a_child_that_has_ended_has_ended_for_later_waits_too(void **state)
+{
+    (void)state;
+    expect_result(begin_family(waits_again), "[{\"got\":7},{\"got\":8}]");
+}
+
 static hf_code fails_fast(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
 {
     hf_id ids[2];
@@ -475,6 +499,7 @@ int main(void)
         TEST(a_pause_ends_by_itself_at_its_time),
         TEST(all_children_come_back_with_their_results),
         TEST(one_child_is_enough_for_any),
+        TEST(a_child_that_has_ended_has_ended_for_later_waits_too),
         TEST(a_failure_ends_the_wait_if_asked),
         TEST(waiting_for_children_has_a_limit),
         TEST(cancelling_the_parent_cancels_its_children),
