@@ -153,9 +153,10 @@ static int lines_of(struct play *play, const char *full, const char *status)
 static void check_begun(struct play *play, const struct call *call, const hf_step *step)
 {
     const char *run = play->turn->known->name;
-    char end[HF_ID_TEXT + 20];
-    hf_id_format(play->ctx.claimed->run.id, end);
-    strcat(strcat(end, "/"), call->full);
+    char id[HF_ID_TEXT];
+    char key[HF_ID_TEXT + sizeof call->full + 1];
+    hf_id_format(play->ctx.claimed->run.id, id);
+    snprintf(key, sizeof key, "%s/%s", id, call->full);
     if (lines_of(play, call->full, "succeeded") + lines_of(play, call->full, "failed") > 0)
         breach(play->world, "step %s of %s runs again after it was recorded", call->full, run);
     if (hf_step_attempt(step) != 1 + lines_of(play, call->full, "waiting"))
@@ -163,7 +164,7 @@ static void check_begun(struct play *play, const struct call *call, const hf_ste
                call->full, run, hf_step_attempt(step), lines_of(play, call->full, "waiting"));
     if (limit_of(play, call) > play->ctx.claimed->seen_at)
         breach(play->world, "step %s of %s is tried again before its time", call->full, run);
-    if (strcmp(hf_step_key(step), end) != 0)
+    if (strcmp(hf_step_key(step), key) != 0)
         breach(play->world, "step %s of %s has the key %s", call->full, run, hf_step_key(step));
 }
 
