@@ -270,8 +270,9 @@ const struct cli_command cli_command_pause = {
 CHANGE_COMMAND(resume, "resume", HF_RESUME, "Let paused runs go on", "They go on where they were.",
                "holdfast resume --status paused --prefix billing. --yes");
 CHANGE_COMMAND(retry, "retry", HF_RETRY_RUN, "Try failed or cancelled runs again",
-               "They are pending again, with all their attempts. Failed steps are tried again, "
-               "those that succeeded are not.",
+               "They are pending again, with all their attempts. The step on which a run gave up "
+               "is tried again, those "
+               "before it are not.",
                "holdfast retry --status failed --created-after 1d --yes");
 CHANGE_COMMAND(delete, "delete", HF_DELETE, "Delete runs softly, so that purge removes them later",
                "A deleted run is hidden from lists and never starts again; its key is free. "

@@ -11,6 +11,7 @@
 
 static _Thread_local struct hf__random numbers;
 static _Thread_local bool seeded;
+static _Thread_local const struct hf__clock *source = &hf__system_clock;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* A child process must not repeat its parent's ids. */
@@ -26,7 +27,7 @@ static void watch_forks(void)
 
 hf_id hf__new_id(void)
 {
-    int64_t now = hf__clock_now(&hf__system_clock);
+    int64_t now = hf__clock_now(source);
     pthread_once(&once, watch_forks);
     if (!seeded) {
         if (!hf__random_seed_os(&numbers))
@@ -44,6 +45,14 @@ hf_id *hf__new_ids(size_t count)
     for (size_t i = 0; ids && i < count; i++)
         ids[i] = hf__new_id();
     return ids;
+}
+
+void hf__new_ids_follow(const struct hf__clock *clock, uint64_t seed)
+{
+    hf__random_seed(&numbers, seed);
+    pthread_once(&once, watch_forks);
+    seeded = true;
+    source = clock;
 }
 
 uint64_t hf__shard_of(hf_id id)

@@ -7,8 +7,12 @@
 
 #include <stddef.h>
 
+#include "util/clock.h"
+
 /* Time-ordered and unique across machines. Each thread has its own random numbers. */
 hf_id hf__new_id(void);
+/* From here on this thread's ids follow from a clock and a seed: for the simulator. */
+void hf__new_ids_follow(const struct hf__clock *clock, uint64_t seed);
 /* So many, to be freed; never NULL for none, NULL: no memory. */
 hf_id *hf__new_ids(size_t count);
 /* The flusher that operations on a run go to. */

@@ -198,14 +198,6 @@ struct hf__entry *hf__function_find(const struct hf__function *function, const c
     return hf__idmap_get(&function->all, hf__function_hash(full));
 }
 
-/* An operator who has a run tried again wants its failed steps tried again. The run's own retries do not forget them: its
- * code may have dealt with the failure. */
-static bool is_forgotten(const hf_ctx *ctx, const hf_event *step, const struct hf__entry *entry)
-{
-    return step->seq < ctx->claimed->retried_seq && entry->status == HF__ENTRY_FAILED &&
-           strcmp(entry->op, "step") == 0;
-}
-
 /* The last line of a name tells. */
 static bool read_step(hf_ctx *ctx, const hf_event *step)
 {
@@ -222,13 +214,20 @@ static bool read_step(hf_ctx *ctx, const hf_event *step)
             return false;
     }
     entry->status = read_status(step->name);
-    bool good = read_data(ctx, entry, step->data ? step->data : "{}");
-    if (good && is_forgotten(ctx, step, entry)) {
-        entry->status = HF__ENTRY_WAITING;
-        entry->attempt = 0;
-        entry->until = 0;
-    }
-    return good;
+    return read_data(ctx, entry, step->data ? step->data : "{}");
+}
+
+/* An operator who has a run tried again wants the step on which it gave up tried again. Failures that the code has dealt with
+ * stay: what it did then is remembered behind them. */
+static void forget_last_failure(const hf_claimed *claimed, struct hf__function *function)
+{
+    struct hf__entry *last = function->count ? function->entries[function->count - 1] : NULL;
+    if (!last || last->status != HF__ENTRY_FAILED || strcmp(last->op, "step") != 0 ||
+        claimed->retried_seq < claimed->steps[claimed->step_count - 1].seq)
+        return;
+    last->status = HF__ENTRY_WAITING;
+    last->attempt = 0;
+    last->until = 0;
 }
 
 static bool read_history(hf_ctx *ctx)
@@ -246,6 +245,7 @@ static bool read_history(hf_ctx *ctx)
     bool good = function->taken != NULL;
     for (size_t i = 0; good && i < claimed->step_count; i++)
         good = read_step(ctx, &claimed->steps[i]);
+    forget_last_failure(claimed, function);
     if (!good)
         hf__function_end(ctx, HF_NOMEM, "%s", hf_code_meaning(HF_NOMEM));
     else if (claimed->step_count >= HF__MOST_CALLS)

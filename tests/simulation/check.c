@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "journal.h"
+#include "program.h"
 #include "sim.h"
 
 /* ---- Statements ---- */
@@ -30,7 +31,8 @@ void check_open(struct world *world)
                        "waiting_kind, waiting_until, timeout_at, deleted_at, finished_at, parent, "
                        "wake_on_failure, has_mail, has_steps, pause_requested, state "
                        "FROM run WHERE tenant_id = 1 AND id = ?1");
-    sql->events = prepare(world, "SELECT seq, version, kind, name, actor, data, position "
+    sql->events = prepare(world, "SELECT seq, version, kind, name, actor, data, position, "
+                                 "step "
                                  "FROM event WHERE run_id = ?1 ORDER BY seq");
     sql->mail = prepare(world, "SELECT count(*) FILTER (WHERE type = 'child'), "
                                "min(visible_at) FILTER (WHERE type <> 'child'), max(failed_child) "
@@ -41,7 +43,30 @@ void check_open(struct world *world)
         prepare(world, "SELECT count(*) FROM event WHERE run_id = ?1 AND kind = 0 AND data = ?2");
     sql->steps =
         prepare(world, "SELECT max(n) FROM (SELECT count(*) AS n FROM event WHERE run_id = ?1 AND "
-                       "kind = 2 GROUP BY step)");
+                       "kind = 2 AND name = 'succeeded' GROUP BY step)");
+    /* Of what the last wait of a function did not know. */
+    sql->unseen = prepare(world, "SELECT min(visible_at) FROM signal WHERE run_id = ?1 AND "
+                                 "consumed_at IS NULL AND type <> 'child' AND NOT (position <= ?2 "
+                                 "AND visible_at <= ?3)");
+    sql->lines = prepare(world, "SELECT count(*) FROM event WHERE run_id = ?1 AND kind = 2 AND "
+                                "step = ?2 AND version <= ?3 AND name = ?4");
+    sql->saved = prepare(world, "SELECT count(*) FROM event WHERE run_id = ?1 AND kind = 2 AND "
+                                "step = ?2 AND version = ?3 AND name <> 'waiting'");
+    sql->steps_told = prepare(world, "SELECT step, name, data FROM event WHERE run_id = ?1 AND "
+                                     "kind = 2 ORDER BY seq");
+    sql->results =
+        prepare(world, "SELECT result, (SELECT count(*) FROM event WHERE run_id = ?1 AND kind = 0 "
+                       "AND name = ?2) FROM run WHERE id = ?1");
+    sql->totals = prepare(
+        world, "SELECT (SELECT count(*) FROM outbox WHERE run_id = ?1), "
+               "(SELECT count(*) FROM run WHERE parent = ?1), "
+               "(SELECT count(DISTINCT input) FROM run WHERE parent = ?1), "
+               "(SELECT count(*) FROM signal WHERE run_id = ?1 AND type = 'external' AND "
+               "consumed_at IS NOT NULL), (SELECT count(*) FROM signal WHERE run_id = ?1 AND "
+               "type = 'child' AND consumed_at IS NOT NULL)");
+    sql->consumed = prepare(world, "SELECT count(*) FROM signal WHERE run_id = ?1 AND name = ?2 "
+                                   "AND payload = ?3 AND consumed_at IS NOT NULL");
+    sql->outbox = prepare(world, "SELECT count(*) FROM outbox WHERE run_id = ?1 AND payload = ?2");
     /* A child that was retried may have been so after the cancel, in the same flush. */
     sql->orphans =
         prepare(world, "SELECT count(*) FROM run c WHERE parent = ?1 AND status <= 3 AND "
@@ -64,9 +89,10 @@ void check_open(struct world *world)
 void check_close(struct world *world)
 {
     struct check_statements *sql = &world->sql;
-    sqlite3_stmt *all[] = { sql->commits, sql->arrivals, sql->orphans, sql->row,
-                            sql->events,  sql->mail,     sql->marks,   sql->changes,
-                            sql->steps,   sql->signal,   sql->made };
+    sqlite3_stmt *all[] = { sql->commits, sql->arrivals, sql->orphans,  sql->row,   sql->events,
+                            sql->mail,    sql->marks,    sql->changes,  sql->steps, sql->signal,
+                            sql->made,    sql->unseen,   sql->lines,    sql->saved, sql->steps_told,
+                            sql->results, sql->totals,   sql->consumed, sql->outbox };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         sqlite3_finalize(all[i]);
 }
@@ -162,9 +188,9 @@ static bool read_row(struct world *world, const hf_id *id, struct row *row)
 }
 
 static void check_against_journal(struct world *world, const struct known *known,
-                                  const struct row *row)
+                                  const struct row *row, const struct replay *journal)
 {
-    struct replay r = replay_journal(world, known);
+    struct replay r = *journal;
     if (r.status != row->status)
         breach(world, "%s is %s, but its journal says %s", known->name, hf_status_name(row->status),
                hf_status_name(r.status));
@@ -210,6 +236,18 @@ static void check_wake_up(struct world *world, const struct known *known, const 
                hf_status_name(row->status));
 }
 
+/* A function leaves mail of other names where it is: only what its wait did not know must wake it. */
+static int64_t unseen_mail(struct world *world, const struct known *known, int64_t wait_version)
+{
+    sqlite3_stmt *stmt = ask(world->sql.unseen, &known->id, NULL);
+    const struct look *look = known->story->looks;
+    while (look && look->version != wait_version)
+        look = look->next;
+    sqlite3_bind_int64(stmt, 2, look ? look->seen_position : 0);
+    sqlite3_bind_int64(stmt, 3, look ? look->seen_at : 0);
+    return first_number(stmt);
+}
+
 static void check_row(struct world *world, const struct known *known, const struct row *row)
 {
     bool finished = hf_status_finished(row->status);
@@ -226,9 +264,13 @@ static void check_row(struct world *world, const struct known *known, const stru
         breach(world, "a step of %s was recorded %" PRId64 " times", known->name, most);
     if (most && !row->has_steps)
         breach(world, "%s has steps that no claim would load", known->name);
+    struct replay journal = replay_journal(world, known);
+    struct row awaited = *row;
+    if (known->story)
+        awaited.next_mail = unseen_mail(world, known, journal.wait_version);
     if (!finished)
-        check_wake_up(world, known, row);
-    check_against_journal(world, known, row);
+        check_wake_up(world, known, &awaited);
+    check_against_journal(world, known, row, &journal);
 }
 
 static bool check_one(struct world *world, const struct known *known, struct row *row)
@@ -347,10 +389,24 @@ void check_cascade(struct world *world, const struct job *job)
         breach(world, "%s was cancelled and nobody will cancel its children", job->known->name);
 }
 
+/* What a function's call recorded. */
+static void check_saved(struct world *world, const struct job *job)
+{
+    bool step = job->op.kind == HF__OP_STEP;
+    if (!job->step.name)
+        return;
+    sqlite3_stmt *stmt = ask(world->sql.saved, &job->known->id, job->step.name);
+    sqlite3_bind_int64(stmt, 3, step ? job->step.run_version : job->transition.run_version);
+    check_count(world, job, "line", first_number(stmt));
+}
+
 void check_job(struct world *world, const struct job *job)
 {
-    if (job->op.kind == HF__OP_COMMIT ||
-        (job->op.kind == HF__OP_TRIGGER && job->op.trigger.initial && !job->op.trigger.existed))
+    bool goes_on = job->op.kind == HF__OP_COMMIT && job->transition.turn == HF_TURN_GO_ON;
+    if (goes_on || job->op.kind == HF__OP_STEP)
+        check_saved(world, job);
+    else if (job->op.kind == HF__OP_COMMIT || (job->op.kind == HF__OP_TRIGGER &&
+                                               job->op.trigger.initial && !job->op.trigger.existed))
         check_transition(world, job);
     else if (job->op.kind == HF__OP_SIGNAL)
         check_signal(world, job);
@@ -409,7 +465,8 @@ void check_everything(struct world *world)
 {
     struct row row;
     for (struct known *known = world->runs; known; known = known->next)
-        check_one(world, known, &row);
+        if (check_one(world, known, &row) && known->function)
+            check_story(world, known, row.status);
     for (int i = 0; i < world->job_count; i++)
         check_job(world, world->jobs[i]);
 }
@@ -448,7 +505,7 @@ void check_ended(struct world *world)
              hf_status_name(row.status), row.version, row.event_seq);
         if (!hf_status_finished(row.status))
             breach(world, "%s has not ended", known->name);
-        if (row.status == HF_SUCCEEDED)
+        if (row.status == HF_SUCCEEDED && !known->function)
             check_family(world, known, &row);
     }
 }

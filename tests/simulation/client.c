@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "program.h"
 #include "sim.h"
 #include "util/id.h"
 
@@ -51,6 +52,20 @@ static void add_initial(struct world *world, struct job *job)
     job->op.trigger.initial = &job->transition;
 }
 
+/* Seeds are of three kinds: plain runs, functions, and both. */
+static bool draws_function(struct world *world)
+{
+    return world->seed % 3 == 1 || (world->seed % 3 == 2 && chance(world, 50));
+}
+
+static void make_function(struct world *world, struct job *job)
+{
+    job->known->function = true;
+    job->trigger.workflow = workflow_name(SIM_FUNCTION);
+    job->trigger.input = program_input(world, hf__random_u64(&world->random), 0);
+    job->trigger.key = NULL;
+}
+
 static void trigger(struct world *world, struct node *node)
 {
     hf_id id;
@@ -58,7 +73,7 @@ static void trigger(struct world *world, struct node *node)
     struct job *job = job_new(world, node, HF__OP_TRIGGER, known_of(world, id));
     hf_trigger_spec *spec = &job->trigger;
     *spec = (hf_trigger_spec)HF_TRIGGER_INIT;
-    spec->workflow = chance(world, 2) ? "sim.nobody" : workflow_name(below(world, SIM_WORKFLOWS));
+    spec->workflow = chance(world, 2) ? "sim.nobody" : workflow_name(below(world, SIM_PLAIN));
     spec->input = chance(world, 80) ? "1" : "2";
     spec->priority = below(world, 3);
     spec->key = chance(world, 40) ? world_printf(world, "k%d", below(world, KEYS)) : NULL;
@@ -68,7 +83,9 @@ static void trigger(struct world *world, struct node *node)
     job->op.trigger.id = id;
     job->op.trigger.spec = spec;
     job->answered = trigger_answered;
-    if (chance(world, 20))
+    if (draws_function(world))
+        make_function(world, job);
+    else if (chance(world, 20))
         add_initial(world, job);
     world->triggered++;
     note(world, "%s triggers %s of %s key %s", node->name, job->known->name, spec->workflow,
@@ -77,6 +94,15 @@ static void trigger(struct world *world, struct node *node)
 }
 
 /* ---- Signals ---- */
+
+/* Functions wait for names; each payload is there once. In the end they get what they wait for. */
+static void address(struct world *world, struct job *job)
+{
+    const struct known *known = job->known;
+    job->signal.token = NULL;
+    job->signal.payload = job->mark;
+    job->signal.name = world->calm ? story_waits_for(world, known) : signal_name(below(world, 2));
+}
 
 static void signal_run(struct world *world, struct node *node, struct known *known)
 {
@@ -96,9 +122,11 @@ static void signal_run(struct world *world, struct node *node, struct known *kno
                                   .type = "external",
                                   .name = "go",
                                   .payload = job->mark };
+    if (known->function)
+        address(world, job);
     job->op.signal.run = known->id;
     job->op.signal.spec = spec;
-    note(world, "%s signals %s with %s", node->name, known->name, spec->id);
+    note(world, "%s signals %s with %s %s", node->name, known->name, spec->name, spec->id);
     job_submit(world, job);
     if (!world->calm && chance(world, 15)) {
         struct job *twin = job_new(world, node, HF__OP_SIGNAL, known);
@@ -186,7 +214,7 @@ void client_act(struct world *world, struct node *node)
         trigger(world, node);
     } else if (known && dice < 70) {
         signal_run(world, node, known);
-    } else if (known && dice < 82) {
+    } else if (known && dice < 82 && !known->function) {
         handler_execute(world, node, known);
         if (chance(world, 30))
             handler_execute(world, node, known);

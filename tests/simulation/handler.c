@@ -29,8 +29,9 @@ static void write_counters(struct job *job, int turns, int started, int ended)
 
 /* ---- Letting go ---- */
 
-static void let_go(struct turn *turn)
+void let_go(struct turn *turn)
 {
+    play_end(turn);
     struct turn **place = &turn->node->turns;
     while (*place != turn)
         place = &(*place)->next;
@@ -132,7 +133,7 @@ static void add_start(struct world *world, struct job *job)
     hf_trigger_spec *spec = world_alloc(world, sizeof *spec);
     hf_id *id = world_alloc(world, sizeof *id);
     *spec = (hf_trigger_spec)HF_TRIGGER_INIT;
-    spec->workflow = workflow_name(below(world, SIM_WORKFLOWS));
+    spec->workflow = workflow_name(below(world, SIM_PLAIN));
     spec->input = "\"child\"";
     spec->key = chance(world, 30) ? "k1" : NULL;
     hf__id_make(id, world->now, &world->random);
@@ -200,7 +201,7 @@ static void add_children(struct world *world, struct turn *turn, struct job *job
     for (int i = 0; i < count; i++) {
         specs[i] = (hf_trigger_spec)HF_TRIGGER_INIT;
         bool keyed = chance(world, 40);
-        specs[i].workflow = workflow_name(keyed ? 0 : below(world, SIM_WORKFLOWS));
+        specs[i].workflow = workflow_name(keyed ? 0 : below(world, SIM_PLAIN));
         specs[i].input = "\"child\"";
         specs[i].priority = below(world, 3);
         specs[i].key = keyed ? child_key(world, turn->node) : NULL;
@@ -234,7 +235,7 @@ static void wait_for_children(struct world *world, struct job *job, int outstand
     job->transition.wake_on_child_failure = chance(world, 40);
 }
 
-static void fail_turn(struct world *world, struct turn *turn, struct job *job, bool permanent)
+void fail_turn(struct world *world, struct turn *turn, struct job *job, bool permanent)
 {
     const hf_claimed *claimed = turn->claimed;
     struct hf__retry_policy policy = {
@@ -449,6 +450,10 @@ void handler_play(struct world *world, struct turn *turn)
         turn->plain = true;
         if (cancel_children(world, turn))
             commit(world, turn);
+        return;
+    }
+    if (!doomed && turn->known->function) {
+        play_on(world, turn);
         return;
     }
     while (!doomed && turn->steps_left > 0)

@@ -100,13 +100,27 @@ static void replay_lifecycle(struct replay *r, int64_t version, const char *name
     count_attempt(r, name);
     if (to == HF_PAUSED)
         r->before_pause = r->status;
-    if (is(name, "waiting"))
+    if (is(name, "waiting")) {
         r->wait_children = 0;
+        r->wait_version = version;
+    }
     const char *children = is(name, "waiting") ? strstr(data, "\"children\":") : NULL;
     if (children && strstr(data, "\"for\":\"children\""))
         r->wait_children = atoi(children + strlen("\"children\":"));
     r->status = to;
     r->version = version;
+}
+
+/* One that begins to wait is written by the commit that lets go of the run. */
+static void replay_step(struct replay *r, sqlite3_stmt *stmt)
+{
+    int64_t version = sqlite3_column_int64(stmt, 1);
+    const char *status = text_at(stmt, 3);
+    if (version != r->version + is(status, "waiting") || r->status != HF_LEASED ||
+        !is(text_at(stmt, 4), r->holder))
+        broken_journal(r, "a step was recorded by somebody who did not hold the run", status);
+    if (r->known->function)
+        replay_call(r, text_at(stmt, 7), status, text_at(stmt, 5));
 }
 
 static void replay_event(struct replay *r, sqlite3_stmt *stmt)
@@ -124,16 +138,15 @@ static void replay_event(struct replay *r, sqlite3_stmt *stmt)
     r->position = sqlite3_column_int64(stmt, 6);
     if (kind == 0)
         replay_lifecycle(r, version, name, actor, text_at(stmt, 5));
-    else if (kind == 2 &&
-             (version != r->version || r->status != HF_LEASED || !is(actor, r->holder)))
-        broken_journal(r, "a step was recorded by somebody who did not hold the run", name);
+    else if (kind == 2)
+        replay_step(r, stmt);
     else if (version != r->version && version != r->version + 1)
         broken_journal(r, "its version is not the run's", name);
 }
 
 struct replay replay_journal(struct world *world, const struct known *known)
 {
-    struct replay r = { .world = world, .known = known };
+    struct replay r = { .world = world, .known = known, .call = -1 };
     sqlite3_stmt *stmt = world->sql.events;
     sqlite3_reset(stmt);
     sqlite3_bind_blob(stmt, 1, known->id.bytes, sizeof known->id.bytes, SQLITE_STATIC);

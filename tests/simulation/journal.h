@@ -15,9 +15,16 @@ struct replay {
     hf_status before_pause;
     int attempt;       /* claims since the last progress */
     int wait_children; /* of the last wait */
+    int64_t wait_version;
+    int call;         /* of a function: the last one that has a line; -1: none */
+    int step_attempt; /* of it, that its last line tells */
+    bool final;       /* its last line says that it is over */
+    bool failed;      /* of a step: for good */
     char holder[24];
 };
 
+/* story.c: a line that a function's call has written. */
+void replay_call(struct replay *r, const char *full, const char *status, const char *data);
 /* Says on the way what the journal itself must not hold: gaps, changes that are not allowed, commits of strangers. */
 struct replay replay_journal(struct world *world, const struct known *known);
 

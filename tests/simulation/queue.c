@@ -222,6 +222,8 @@ void node_begin(struct world *world, struct node *node, int index, bool worker)
 
 void node_crash(struct world *world, struct node *node)
 {
+    for (struct turn *turn = node->turns; turn; turn = turn->next)
+        play_end(turn);
     for (struct job *job = node->first; job; job = job->next) {
         struct hf__op *op = &job->op;
         drop(&op, 1);

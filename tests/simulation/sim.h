@@ -14,11 +14,14 @@
 #include "kernel/op.h"
 #include "store/driver.h"
 #include "util/arena.h"
+#include "util/clock.h"
 #include "util/hash.h"
 #include "util/random.h"
 
 #define SIM_TENANT 1
-#define SIM_WORKFLOWS 4
+#define SIM_PLAIN 4     /* workflows whose runs decide by chance */
+#define SIM_FUNCTION 4  /* the workflow whose runs play programs */
+#define SIM_WORKFLOWS 5 /* all of them */
 #define SIM_MAX_NODES 8
 #define SIM_MAX_JOBS 8192
 #define SIM_MAX_BATCH 12
@@ -28,6 +31,8 @@
 struct world;
 struct node;
 struct turn;
+struct play;
+struct story;
 
 /* What the simulation knows of a run from the answers it was given. */
 struct known {
@@ -40,6 +45,8 @@ struct known {
     int64_t state_version; /* the claim of the last commit that did happen or may have */
     char state[48];
     struct eaten *eaten; /* signals that an accepted commit consumed */
+    bool function;       /* it plays a program */
+    struct story *story; /* what became of it; NULL: nobody has played it */
 };
 
 struct eaten {
@@ -82,10 +89,11 @@ struct turn {
     bool begun; /* the handler has done something */
     bool plain; /* the store refused its decision: nothing that can be refused again */
     int steps_left;
-    int changes_out; /* cancels of children that are not answered */
-    int turns;       /* the run's own counters, from its state */
-    int started;     /* children */
-    int ended;       /* of them, whose end was consumed */
+    int changes_out;   /* cancels of children that are not answered */
+    int turns;         /* the run's own counters, from its state */
+    int started;       /* children */
+    int ended;         /* of them, whose end was consumed */
+    struct play *play; /* a function on its way; NULL: none */
 };
 
 struct node {
@@ -144,6 +152,14 @@ struct check_statements {
     sqlite3_stmt *steps;
     sqlite3_stmt *signal;
     sqlite3_stmt *made;
+    sqlite3_stmt *unseen;
+    sqlite3_stmt *lines;
+    sqlite3_stmt *steps_told;
+    sqlite3_stmt *saved;
+    sqlite3_stmt *results;
+    sqlite3_stmt *totals;
+    sqlite3_stmt *consumed;
+    sqlite3_stmt *outbox;
 };
 
 struct world {
@@ -157,6 +173,7 @@ struct world {
     struct hf__database *db;
     struct hf__conn *conn;
     sqlite3 *handle;
+    struct hf__clock clock;
     struct hf__driver driver; /* the store's, with faults */
     struct faults faults;
     struct hf__arena arena; /* all that belongs to one seed */
@@ -173,6 +190,7 @@ struct world {
     struct job *jobs[SIM_MAX_JOBS];
     int job_count;
     struct check_statements sql;
+    struct play *plays; /* all that are on their way */
     struct trace trace;
     bool verbose;
     bool broken;
@@ -223,6 +241,16 @@ void handler_execute(struct world *world, struct node *node, struct known *known
 void counters_read(const char *state, int *turns, int *started, int *ended);
 struct job *commit_new(struct world *world, struct node *node, struct known *known,
                        int64_t version);
+/* Tries again or fails for good, by the workflow's policy. */
+void fail_turn(struct world *world, struct turn *turn, struct job *job, bool permanent);
+void let_go(struct turn *turn);
+
+/* play.c */
+/* Goes on with the function until it asks the store, rests or ends. */
+void play_on(struct world *world, struct turn *turn);
+/* Its process has died, or nobody waits for it: what it does from here on reaches nobody. */
+void play_end(struct turn *turn);
+void plays_end(struct world *world);
 
 /* client.c */
 void client_act(struct world *world, struct node *node);
@@ -247,6 +275,8 @@ void check_cascade(struct world *world, const struct job *job);
 void check_limit(struct world *world);
 /* Slots that nobody holds by a lease. */
 int limit_left(struct world *world);
+/* What the run of a story must hold, whatever became of it. */
+void check_story(struct world *world, const struct known *known, hf_status status);
 void check_delivery(struct world *world, struct known *known, const hf_claimed *claimed);
 void check_everything(struct world *world);
 void check_ended(struct world *world);

@@ -5,15 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/ids.h"
 #include "kernel/chores.h"
 #include "kernel/migrate.h"
 #include "sim.h"
 #include "store/sqlite.h"
 
 #define BEGINNING INT64_C(1700000000000000) /* us since the epoch */
-#define ROUNDS_MOST 600                     /* in the calm end */
+#define ROUNDS_MOST 3000                    /* in the calm end */
 
-static const char *const workflows[SIM_WORKFLOWS] = { "sim.a", "sim.b", "sim.c", "sim.d" };
+static const char *const workflows[SIM_WORKFLOWS] = { "sim.a", "sim.b", "sim.c", "sim.d",
+                                                      "sim.function" };
 
 const char *workflow_name(int index)
 {
@@ -148,6 +150,7 @@ void world_open(struct world *world)
 
 void world_close(struct world *world)
 {
+    plays_end(world);
     check_close(world);
     for (int i = 0; i < SIM_MAX_NODES; i++)
         hf__flusher_free(&world->nodes[i].flusher);
@@ -183,7 +186,7 @@ static void draw_policies(struct world *world)
     char sql[400];
     for (int i = 0; i < SIM_WORKFLOWS; i++) {
         workflow_pause(world, i, false);
-        int attempts = 1 + below(world, 4);
+        int attempts = i == SIM_FUNCTION ? 3 + below(world, 8) : 1 + below(world, 4);
         int base = 1000 * (1 + below(world, 2000));
         int cap = 1000000 * (1 + below(world, 60));
         int lease = 1000000 * (1 + below(world, 30));
@@ -200,12 +203,21 @@ static void draw_policies(struct world *world)
     run_sql(world, sql);
 }
 
+/* Children's ids are made by the function layer, also from the seed. */
+static void draw_ids(struct world *world, uint64_t seed)
+{
+    world->clock = (struct hf__clock){ .now = read_clock, .arg = world };
+    hf__new_ids_follow(&world->clock, ~seed);
+}
+
 void world_begin(struct world *world, uint64_t seed)
 {
+    plays_end(world);
     hf__arena_reset(&world->arena);
     hf__idmap_free(&world->by_id);
     hf__idmap_init(&world->by_id);
     hf__random_seed(&world->random, seed);
+    draw_ids(world, seed);
     faults_disarm(world);
     world->seed = seed;
     world->now = world->latest = BEGINNING;
@@ -247,15 +259,14 @@ static void advance(struct world *world)
         world->latest = world->now;
 }
 
-/* To the next time at which something is due, or to now: time has passed since the workers looked. */
+/* To the next time at which something is due. What is due may have to wait for a slot, which comes back with time. */
 static bool skip_to_next(struct world *world)
 {
     int64_t next =
         ask_number(world, "SELECT min(run_at) FROM run WHERE status <= 3 AND deleted_at IS NULL");
-    if (next > world->now)
-        world->now = next;
-    if (next > world->latest)
-        world->latest = next;
+    world->now = next > world->now ? next : world->now + HF_MILLISECONDS(100);
+    if (world->now > world->latest)
+        world->latest = world->now;
     return next != 0;
 }
 
