@@ -377,8 +377,8 @@ needs()
 import os, socket, sys
 def peer():
     s = socket.socket(socket.AF_UNIX)
-    s.settimeout(20)
     s.connect(os.environ["HOLDFAST_RUN_SOCKET"])
+    s.settimeout(20)
     return s
 def ask(line):
     s = peer()
