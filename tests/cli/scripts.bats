@@ -316,6 +316,13 @@ needs()
     [ "$(status_of w/other)" = pending ]
 }
 
+# A function of libpq that src/cli/late_libpq.c lacks would bring all of it back, without an error.
+@test "the program does not load libpq before it needs it" {
+    LD_TRACE_LOADED_OBJECTS=1 "$program" >libraries
+    grep -q libsqlite3 libraries
+    run ! grep libpq libraries
+}
+
 @test "outside a worker's program the commands say where they work" {
     run -2 holdfast step a -- true
     [[ "$output" == *"works inside a program that a worker runs with --exec"* ]]
