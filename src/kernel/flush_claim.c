@@ -10,7 +10,8 @@
 
 /* The part of a claim that comes from lanes with limits. */
 struct hf__limited_claim {
-    size_t index; /* of its op */
+    size_t index;      /* of its op */
+    const char *heads; /* of it, JSON */
     struct hf__sheet lock;
     struct hf__sheet claim;
     struct hf__sheet rest; /* what came last, of the kind that came first */
@@ -192,14 +193,14 @@ static hf_code scale_shares(struct hf__batch *batch, struct kind *kind, int most
 }
 
 /* The lock comes first, in a statement of its own: what is counted after it is up to date. */
-static hf_code lock_flow(struct hf__batch *batch, const struct kind *limited, hf_error *err)
+static hf_code lock_flow(struct hf__batch *batch, hf_error *err)
 {
     const struct hf__driver *driver = batch->flusher->driver;
     struct hf__sheet *lock = &batch->limited->lock;
     if (!driver->statements[HF__STMT_LOCK_FLOW].sql)
         return HF_OK;
     sheet_init(batch, lock, HF__STMT_LOCK_FLOW, batch->arena);
-    hf__table_add(&lock->in)[0] = hf__text(heads_json(batch, limited));
+    hf__table_add(&lock->in)[0] = hf__text(batch->limited->heads);
     if (batch->failed || lock->in.failed)
         return hf__nomem(err);
     return driver->send(batch->flusher->conn, HF__STMT_LOCK_FLOW, &lock->in, NULL, err);
@@ -288,18 +289,14 @@ static hf_code send_kinds(struct hf__batch *batch, size_t index, struct kind kin
         return kinds[0].count ? send_kind(batch, op, false, &batch->claims[index], &kinds[0],
                                           op->claim.most, err)
                               : HF_OK;
-    struct hf__sheet *state = &batch->limited->state;
     batch->limited->index = index;
-    hf_code code = lock_flow(batch, &kinds[1], err);
+    batch->limited->heads = heads_json(batch, &kinds[1]);
+    hf_code code = lock_flow(batch, err);
     if (code == HF_OK && kinds[0].count)
         code = send_both(batch, index, kinds, err);
     else if (code == HF_OK)
         code = send_kind(batch, op, true, &batch->limited->claim, &kinds[1], op->claim.most, err);
-    if (code != HF_OK)
-        return code;
-    sheet_init(batch, state, HF__STMT_FLOW_STATE, batch->arena);
-    hf__table_add(&state->in)[0] = hf__text(heads_json(batch, &kinds[1]));
-    return send_sheet(batch, HF__STMT_FLOW_STATE, state, err);
+    return code;
 }
 
 hf_code hf__claim_send(struct hf__batch *batch, size_t index, hf_error *err)
@@ -458,6 +455,25 @@ static void gather_closed(struct hf__batch *batch, struct hf__op *op, const stru
     }
 }
 
+/* Why limited lanes gave less than the claim would have taken. Asked after the commit: a slot that was freed meanwhile is
+ * not missed. */
+static hf_code ask_closed(struct hf__batch *batch, size_t index, hf_error *err)
+{
+    struct hf__op *op = batch->ops[index];
+    struct hf__limited_claim *limited = batch->limited;
+    if (!limited || limited->index != index || !limited->heads ||
+        op->claim.claims->count >= (size_t)op->claim.most)
+        return HF_OK;
+    sheet_init(batch, &limited->state, HF__STMT_FLOW_STATE, batch->arena);
+    hf__table_add(&limited->state.in)[0] = hf__text(limited->heads);
+    hf_code code = send_sheet(batch, HF__STMT_FLOW_STATE, &limited->state, err);
+    if (code == HF_OK)
+        code = batch->flusher->driver->sync(batch->flusher->conn, err);
+    if (code == HF_OK)
+        gather_closed(batch, op, &limited->state.out);
+    return code;
+}
+
 static void gather(struct hf__batch *batch, size_t index)
 {
     struct hf__op *op = batch->ops[index];
@@ -479,7 +495,6 @@ static void gather(struct hf__batch *batch, size_t index)
     if (limited) {
         gather_rows(batch, &limited->claim.out, claims, true);
         gather_rows(batch, &limited->rest.out, claims, limited->rest_is_limited);
-        gather_closed(batch, op, &limited->state.out);
     }
     qsort(items, claims->count, sizeof *items, by_urgency);
     for (size_t i = 0; i < claims->count; i++)
@@ -611,8 +626,12 @@ static hf_code deliver_one(struct hf__batch *batch, size_t index, hf_error *err)
         return code;
     attach(batch, op->claim.arena, HF__STMT_LOAD_MAIL, attach_mail);
     attach(batch, op->claim.arena, HF__STMT_LOAD_STEPS, attach_steps);
+    if (!batch->failed)
+        code = ask_closed(batch, index, err);
     if (batch->failed)
         return hf__nomem(err);
+    if (code != HF_OK)
+        return code;
     hf__op_ok(op);
     return HF_OK;
 }

@@ -257,10 +257,12 @@ static void note_taken(hf_worker *worker, const hf_claims *claims)
                         claims->items[i].due_at);
 }
 
+/* Other processes ring only for those who say that they sleep: a busy worker must look for itself. */
 static void note_closed(hf_worker *worker, const struct hf__op *op)
 {
+    int64_t longest = atomic_load(&worker->idle) ? worker->poll : LOOK_PERIOD;
     hf__heads_close(&worker->heads, op->claim.closed, op->claim.closed_count,
-                    hf__heads_now(&worker->heads) + worker->poll);
+                    hf__heads_now(&worker->heads) + longest);
 }
 
 /* Claims at most `most` due runs and puts them into the queue. Returns how many; -1: the store

@@ -228,7 +228,7 @@ static hf_code merge(struct hf__heads *heads, const int32_t *lanes, size_t count
     return HF_OK;
 }
 
-/* The given lanes and, with `known`, those that were not empty: sorted, each once, served ones only. */
+/* The given lanes and, with `known`, those that were not empty or were named: sorted, each once, served ones only. */
 static int32_t *gather_lanes(const hf_worker *worker, const int32_t *lanes, size_t *count,
                              bool known)
 {
@@ -240,7 +240,7 @@ static int32_t *gather_lanes(const hf_worker *worker, const int32_t *lanes, size
     for (size_t i = 0; i < *count; i++)
         all[found++] = lanes[i];
     for (size_t i = 0; known && i < heads->count; i++)
-        if (heads->items[i].run_at != HF__HEAD_EMPTY)
+        if (heads->items[i].run_at != HF__HEAD_EMPTY || heads->items[i].rung)
             all[found++] = heads->items[i].lane;
     qsort(all, found, sizeof *all, by_number);
     for (size_t i = 0; i < found; i++) {

@@ -126,3 +126,41 @@ setup()
     run ! holdfast --store sqlite:notes.txt list
     cmp notes.txt before.txt
 }
+
+@test "limits are set, shown and removed" {
+    holdfast workflow create mail.v1 --max-running 5 --rate 100/1m+20 --max-running-per-key 2 --rate-per-key 1/1s
+    run holdfast workflow show mail.v1
+    [[ "$output" == *"max running   5"* ]]
+    [[ "$output" == *"rate          100/1m+20"* ]]
+    [[ "$output" == *"max per key   2"* ]]
+    [[ "$output" == *"rate per key  1/1s+1"* ]]
+    holdfast workflow set mail.v1 --max-running 0 --rate none
+    run holdfast workflow show mail.v1 --json
+    [[ "$output" == *'"max_running":0'* ]]
+    [[ "$output" == *'"rate_count":0'* ]]
+    [[ "$output" == *'"key_max_running":2'* ]]
+}
+
+@test "unusable limits are refused with what to write" {
+    holdfast workflow create mail.v1
+    for rate in 100 /1m x/1m 100/ 100/1m+0 0/1m 100/1m+x 100/99999d; do
+        run holdfast workflow set mail.v1 --rate "$rate"
+        [ "$status" -ne 0 ]
+        [ -n "$output" ]
+    done
+    for weight in 3 acme= acme=0 acme=1001 acme=x; do
+        run holdfast workflow set mail.v1 --weight "$weight"
+        [ "$status" -ne 0 ]
+    done
+    holdfast workflow set mail.v1 --weight acme=3 --weight a=b=2
+}
+
+@test "a flow key is given by an option or a line" {
+    holdfast workflow create mail.v1
+    holdfast trigger mail.v1 --flow-key acme
+    echo '{"flow_key":"acme"}' | holdfast trigger mail.v1 --lines - --full
+    run holdfast workflow show mail.v1
+    [[ "$output" == *"due           2"* ]]
+    run holdfast trigger mail.v1 --flow-key ''
+    [ "$status" -ne 0 ]
+}

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <pthread.h>
 #include <stdatomic.h>
+#include <unistd.h>
 
 #include "client/client.h"
 #include "contract/fixture.h"
@@ -506,6 +507,56 @@ static void many_workers_never_hold_more_than_the_limit(void **state)
         hf_close(beside);
 }
 
+static atomic_int claimed_by_thread;
+
+static void *claim_in_thread(void *arg)
+{
+    static const char *const all[] = { "*" };
+    hf_claim_spec spec = HF_CLAIM_INIT;
+    hf_claims *claims;
+    (void)arg;
+    spec.worker = "bert";
+    spec.patterns = all;
+    spec.pattern_count = 1;
+    spec.limit = 10;
+    if (hf_claim(fx.client, &claims, &spec, NULL) != HF_OK)
+        return "claim";
+    atomic_store(&claimed_by_thread, (int)claims->count);
+    hf_claims_free(claims);
+    return NULL;
+}
+
+/* Whoever counts does so when the others' claims are committed, and not before. */
+static void claims_from_a_limited_workflow_wait_for_each_other(void **state)
+{
+    pthread_t thread;
+    void *failed;
+    (void)state;
+    if (fx.backend != BACKEND_POSTGRES)
+        skip();
+    limit_running(1);
+    trigger_key(NULL, 2);
+    atomic_store(&claimed_by_thread, -1);
+    sql("BEGIN");
+    sql("SELECT pg_advisory_xact_lock(1215653446, id) FROM workflow WHERE tenant_id = %d",
+        fx.client->tenant_id);
+    sql("UPDATE run SET status = 1, slot = workflow_id, run_at = run_at + 30000000 WHERE id = "
+        "(SELECT id FROM run WHERE tenant_id = %d LIMIT 1)",
+        fx.client->tenant_id);
+    assert_int_equal(pthread_create(&thread, NULL, claim_in_thread, NULL), 0);
+    for (int i = 0; i < 20; i++) {
+        usleep(5000);
+        assert_int_equal(atomic_load(&claimed_by_thread), -1);
+    }
+    sql("UPDATE run SET status = 0, slot = NULL, run_at = run_at - 30000000 WHERE tenant_id = %d "
+        "AND status = 1",
+        fx.client->tenant_id);
+    sql("COMMIT");
+    pthread_join(thread, &failed);
+    assert_null(failed);
+    assert_int_equal(atomic_load(&claimed_by_thread), 1);
+}
+
 static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(a_flow_key_has_a_lane_of_its_own),
     CONTRACT_TEST(a_flow_key_belongs_to_one_workflow),
@@ -533,6 +584,7 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(a_key_with_many_runs_does_not_crowd_out_one_with_few),
     CONTRACT_TEST(keys_share_by_weight),
     CONTRACT_TEST(many_workers_never_hold_more_than_the_limit),
+    CONTRACT_TEST(claims_from_a_limited_workflow_wait_for_each_other),
 };
 
 CONTRACT("flow", tests)

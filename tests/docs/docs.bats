@@ -21,6 +21,7 @@ reference_pages="docs/cli.md docs/lifecycle.md docs/postgres.md"
 @test "ARCHITECTURE.md works as shown" { page ARCHITECTURE.md; }
 @test "docs/concepts.md works as shown" { page docs/concepts.md; }
 @test "docs/workflows.md works as shown" { page docs/workflows.md; }
+@test "docs/flow-control.md works as shown" { page docs/flow-control.md; }
 @test "docs/workers.md works as shown" { page docs/workers.md; }
 @test "docs/scripts.md works as shown" { page docs/scripts.md; }
 @test "docs/c-api.md works as shown" { page docs/c-api.md; }

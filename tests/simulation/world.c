@@ -259,14 +259,20 @@ static void advance(struct world *world)
         world->latest = world->now;
 }
 
-/* To the next time at which something is due. What is due may have to wait for a slot, which comes back with time. */
+/* To the next time at which something is due that no limit keeps back, or to now: time has passed since the workers
+ * looked. */
 static bool skip_to_next(struct world *world)
 {
-    int64_t next =
-        ask_number(world, "SELECT min(run_at) FROM run WHERE status <= 3 AND deleted_at IS NULL");
-    world->now = next > world->now ? next : world->now + HF_MILLISECONDS(100);
-    if (world->now > world->latest)
-        world->latest = world->now;
+    int closed = limit_left(world) <= 0 ? world->lanes[0] : 0;
+    int64_t next = ask_number(
+        world, world_printf(world,
+                            "SELECT min(run_at) FROM run WHERE status <= 3 AND deleted_at IS NULL "
+                            "AND (lane <> %d OR status = 1)",
+                            closed));
+    if (next > world->now)
+        world->now = next;
+    if (next > world->latest)
+        world->latest = next;
     return next != 0;
 }
 

@@ -204,8 +204,8 @@ SELECT o.id, o.tenant_id, o.tenant, o.name, o.lane, o.key, o.priority, o.attempt
 
 -- name: flow_state
 -- What keeps the lanes of a claim from giving more: free slots, the end of the first lease that holds one where there
--- is none, and when the next start is allowed. Run in the claim's transaction, after it. Served by run_slot. Serves:
--- workers, for how long to sleep.
+-- is none, when the next start is allowed, and what the workflow has free. Served by run_slot. Serves: claims that got
+-- less than they would have taken, for how long to sleep.
 -- takes: one (heads text)
 -- gives: (lane int, slots int, lease_end bigint, start_at bigint, free int, now bigint)
 WITH t AS MATERIALIZED (SELECT holdfast.now() AS now),

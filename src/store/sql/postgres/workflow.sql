@@ -12,10 +12,12 @@ SELECT m.lane, m.tenant_id, m.id FROM made m
 RETURNING id;
 
 -- name: set_workflow
--- Sets the fields named by the bits of mask (HF_SET_*). A workflow with any limit has max_running. Serves: workflow create and set.
+-- Sets the fields named by the bits of mask (HF_SET_*). A workflow with any limit has max_running. Serves: workflow
+-- create and set.
 -- takes: one (tenant int, name text, mask int, max_attempts int, retry_base bigint, retry_cap bigint, lease bigint,
---   timeout bigint, retention bigint, dead_letter text, definition text, paused bool, max_running int, rate_count int, rate_interval bigint,
---   rate_burst int, key_max_running int, key_rate_count int, key_rate_interval bigint, key_rate_burst int)
+--   timeout bigint, retention bigint, dead_letter text, definition text, paused bool, max_running int, rate_count int,
+--   rate_interval bigint, rate_burst int, key_max_running int, key_rate_count int, key_rate_interval bigint,
+--   key_rate_burst int)
 -- gives: (lane int)
 UPDATE holdfast.workflow w
    SET max_attempts = CASE WHEN $3 & 1 <> 0 THEN $4 ELSE w.max_attempts END,

@@ -153,8 +153,8 @@ UPDATE lane
 
 -- name: flow_state
 -- What keeps the lanes of a claim from giving more: free slots, the end of the first lease that holds one where there
--- is none, and when the next start is allowed. Run in the claim's transaction, after it. Served by run_slot. Serves:
--- workers, for how long to sleep.
+-- is none, when the next start is allowed, and what the workflow has free. Served by run_slot. Serves: claims that got
+-- less than they would have taken, for how long to sleep.
 -- takes: one (heads text)
 -- gives: (lane int, slots int, lease_end bigint, start_at bigint, free int, now bigint)
 WITH lanes AS MATERIALIZED (

@@ -12,10 +12,12 @@ SELECT w.lane, w.tenant_id, w.id, holdfast_now() FROM workflow w
 RETURNING id;
 
 -- name: set_workflow
--- Sets the fields named by the bits of mask (HF_SET_*). A workflow with any limit has max_running. Serves: workflow create and set.
+-- Sets the fields named by the bits of mask (HF_SET_*). A workflow with any limit has max_running. Serves: workflow
+-- create and set.
 -- takes: one (tenant int, name text, mask int, max_attempts int, retry_base bigint, retry_cap bigint, lease bigint,
---   timeout bigint, retention bigint, dead_letter text, definition text, paused bool, max_running int, rate_count int, rate_interval bigint,
---   rate_burst int, key_max_running int, key_rate_count int, key_rate_interval bigint, key_rate_burst int)
+--   timeout bigint, retention bigint, dead_letter text, definition text, paused bool, max_running int, rate_count int,
+--   rate_interval bigint, rate_burst int, key_max_running int, key_rate_count int, key_rate_interval bigint,
+--   key_rate_burst int)
 -- gives: (lane int)
 UPDATE workflow
    SET max_attempts = CASE WHEN ?3 & 1 THEN ?4 ELSE max_attempts END,
