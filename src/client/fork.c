@@ -89,9 +89,19 @@ static hf_code keep_step(struct fork *fork, const hf_event *event, hf_error *err
     return keep(fork, kept, err);
 }
 
+/* A step that was tried again has several lines. */
+static bool is_noted(const struct fork *fork, const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *at = fork->names.data; at && (at = strstr(at, name)); at++)
+        if (at > fork->names.data && at[-1] == '"' && at[length] == '"')
+            return true;
+    return false;
+}
+
 static void note_name(struct fork *fork, const char *name)
 {
-    if (fork->names_cut)
+    if (fork->names_cut || is_noted(fork, name))
         return;
     fork->names_cut = fork->names.length + strlen(name) > NAMES_SHOWN;
     if (fork->names_cut)
