@@ -157,12 +157,11 @@ static void check_begun(struct play *play, const struct call *call, const hf_ste
     char key[HF_ID_TEXT + sizeof call->full + 1];
     hf_id_format(play->ctx.claimed->run.id, id);
     snprintf(key, sizeof key, "%s/%s", id, call->full);
-    bool retried =
-        play->ctx.claimed->retried_seq > 0; /* then the step it gave up on is tried again */
-    if (lines_of(play, call->full, "succeeded") > 0 ||
-        (lines_of(play, call->full, "failed") > 0 && !retried))
+    bool failed = lines_of(play, call->full, "failed") > 0;
+    bool retried = failed && play->ctx.claimed->retried_seq > 0; /* all its attempts begin anew */
+    if (lines_of(play, call->full, "succeeded") > 0 || (failed && !retried))
         breach(play->world, "step %s of %s runs again after it was recorded", call->full, run);
-    if (hf_step_attempt(step) != 1 + lines_of(play, call->full, "waiting"))
+    if (!retried && hf_step_attempt(step) != 1 + lines_of(play, call->full, "waiting"))
         breach(play->world, "step %s of %s runs as attempt %d; its journal has %d before it",
                call->full, run, hf_step_attempt(step), lines_of(play, call->full, "waiting"));
     if (limit_of(play, call) > play->ctx.claimed->seen_at)
