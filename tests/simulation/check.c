@@ -416,11 +416,13 @@ void check_job(struct world *world, const struct job *job)
 
 /* ---- What a claim brings ---- */
 
+/* One that was deleted counts until its lease ends; a holder who comes back after that is one too many. */
 int limit_left(struct world *world)
 {
     char text[200];
     snprintf(text, sizeof text,
-             "SELECT count(*) FROM run WHERE lane = %d AND status = 1 AND run_at > %" PRId64,
+             "SELECT count(*) FROM run WHERE lane = %d AND status = 1 AND deleted_at IS NULL "
+             "AND run_at > %" PRId64,
              (int)world->lanes[0], world->now);
     sqlite3_stmt *stmt = prepare(world, text);
     int held = (int)first_number(stmt);
