@@ -1,7 +1,7 @@
 -- name: claim_runs
 -- Leases due runs to a worker, most urgent first: heads is a JSON array of [lane, priority, floor, share], in the
 -- order in which they are looked at; floor is a run_at below which nothing is left, share the most to take of it.
--- Workflows with limits are left to claim_limited. Runs whose lease expired are taken only up
+-- The lateral sub-selects keep that order. Workflows with limits are left to claim_limited. Runs whose lease expired are taken only up
 -- to an attempt. The attempt is counted here and the journal says started. Paused workflows and disabled tenants are
 -- passed over. A locked row stays where it is, so it is updated by its place (ctid); one that was changed between the
 -- snapshot and its lock is left for the next claim. Served by run_claim. Serves: workers.
@@ -15,13 +15,17 @@
 --   dead_letter text, now bigint)
 WITH t AS MATERIALIZED (SELECT holdfast.now() AS now),
 due AS MATERIALIZED (
-    SELECT r.ctid, n.name AS tenant, w.name, coalesce($4, w.lease) AS lease, w.max_attempts, w.retry_base, w.retry_cap,
-           w.dead_letter, t.now
+    SELECT r.ctid, l.tenant, l.name, coalesce($4, l.lease) AS lease, l.max_attempts, l.retry_base, l.retry_cap,
+           l.dead_letter, t.now
       FROM t
      CROSS JOIN jsonb_array_elements($1::jsonb) AS h(head)
-      JOIN holdfast.lane l ON l.id = (h.head->>0)::int
-      JOIN holdfast.workflow w ON w.id = l.workflow_id AND NOT w.paused AND w.max_running IS NULL
-      JOIN holdfast.tenant n ON n.id = l.tenant_id AND NOT n.disabled
+     CROSS JOIN LATERAL (
+        SELECT i.id, n.name AS tenant, w.name, w.lease, w.max_attempts, w.retry_base, w.retry_cap, w.dead_letter
+          FROM holdfast.lane i
+          JOIN holdfast.workflow w ON w.id = i.workflow_id AND NOT w.paused AND w.max_running IS NULL
+          JOIN holdfast.tenant n ON n.id = i.tenant_id AND NOT n.disabled
+         WHERE i.id = (h.head->>0)::int
+        OFFSET 0) l
      CROSS JOIN LATERAL (
         SELECT c.ctid
           FROM holdfast.run c
