@@ -163,6 +163,8 @@ bool hf__claim_waits(struct hf__batch *batch, const struct hf__op *op);
 hf_code hf__claim_send(struct hf__batch *batch, size_t index, hf_error *err);
 hf_code hf__claim_journal(struct hf__batch *batch, hf_error *err);
 hf_code hf__claim_deliver(struct hf__batch *batch, hf_error *err);
+/* Mail and steps that were loaded, into the claims in `rows`. */
+void hf__claim_attach(struct hf__batch *batch, struct hf__arena *arena);
 
 /* The name that a commit's events bear. */
 const char *hf__commit_actor(const struct hf__op *op);

@@ -503,105 +503,6 @@ static void gather(struct hf__batch *batch, size_t index)
     op->claim.claims = claims;
 }
 
-static const char *keep(struct hf__batch *batch, struct hf__arena *arena, struct hf__cell cell)
-{
-    if (hf__is_null(cell))
-        return NULL;
-    const char *copy = hf__arena_strndup(arena, cell.bytes, (size_t)cell.length);
-    if (!copy)
-        batch->failed = true;
-    return copy;
-}
-
-/* Rows of one run lie together: counts how many begin at `from`. */
-static int same_run(const struct hf__table *out, int from)
-{
-    hf_id id = hf__as_uuid(hf__table_row(out, from)[0]);
-    int n = 1;
-    while (from + n < out->nrows && hf_id_equal(hf__as_uuid(hf__table_row(out, from + n)[0]), id))
-        n++;
-    return n;
-}
-
-static void attach_mail(struct hf__batch *batch, struct hf__arena *arena, hf_claimed *claimed,
-                        int from, int count)
-{
-    const struct hf__table *out = hf__batch_out(batch, HF__STMT_LOAD_MAIL);
-    claimed->mail = hf__arena_calloc(arena, (size_t)count, sizeof *claimed->mail);
-    if (!claimed->mail) {
-        batch->failed = true;
-        return;
-    }
-    claimed->mail_count = (size_t)count;
-    for (int i = 0; i < count; i++) {
-        const struct hf__cell *c = hf__table_row(out, from + i);
-        hf_mail *mail = &claimed->mail[i];
-        mail->id = keep(batch, arena, c[1]);
-        mail->type = keep(batch, arena, c[2]);
-        mail->name = keep(batch, arena, c[3]);
-        mail->payload = keep(batch, arena, c[4]);
-        mail->token = keep(batch, arena, c[5]);
-        mail->sender = keep(batch, arena, c[6]);
-        mail->position = hf__as_number(c[7]);
-        mail->visible_at = hf__as_number(c[8]);
-        mail->occurred_at = hf__as_number(c[9]);
-        mail->attempts = (int)hf__as_number(c[10]);
-        if (mail->position > claimed->seen_position)
-            claimed->seen_position = mail->position;
-    }
-}
-
-static void read_recorded(struct hf__batch *batch, struct hf__arena *arena, hf_event *step,
-                          const struct hf__cell *c)
-{
-    step->run = hf__as_uuid(c[0]);
-    step->kind = "step";
-    step->seq = hf__as_number(c[1]);
-    step->position = hf__as_number(c[2]);
-    step->version = hf__as_number(c[3]);
-    step->name = keep(batch, arena, c[4]);
-    step->actor = keep(batch, arena, c[5]);
-    step->step = keep(batch, arena, c[6]);
-    step->data = keep(batch, arena, c[7]);
-    step->at = hf__as_number(c[8]);
-}
-
-/* A holder's retry says after what delay; an operator's does not. */
-static bool is_operators_retry(const struct hf__cell *c)
-{
-    return hf__is_null(c[6]) && (hf__is_null(c[7]) || !strstr(hf__as_text(c[7]), "\"delay_us\""));
-}
-
-static void attach_steps(struct hf__batch *batch, struct hf__arena *arena, hf_claimed *claimed,
-                         int from, int count)
-{
-    const struct hf__table *out = hf__batch_out(batch, HF__STMT_LOAD_STEPS);
-    claimed->steps = hf__arena_calloc(arena, (size_t)count, sizeof *claimed->steps);
-    if (!claimed->steps) {
-        batch->failed = true;
-        return;
-    }
-    for (int i = 0; i < count; i++) {
-        const struct hf__cell *c = hf__table_row(out, from + i);
-        if (is_operators_retry(c))
-            claimed->retried_seq = hf__as_number(c[1]);
-        else if (!hf__is_null(c[6]))
-            read_recorded(batch, arena, &claimed->steps[claimed->step_count++], c);
-    }
-}
-
-static void attach(struct hf__batch *batch, struct hf__arena *arena, enum hf__stmt stmt,
-                   void (*one)(struct hf__batch *, struct hf__arena *, hf_claimed *, int, int))
-{
-    const struct hf__table *out = hf__batch_out(batch, stmt);
-    for (int i = 0, n; i < out->nrows; i += n) {
-        n = same_run(out, i);
-        hf_claimed *claimed = hf__idmap_get(&batch->rows, hf__as_uuid(hf__table_row(out, i)[0]));
-        if (claimed)
-            one(batch, arena, claimed, i, n);
-    }
-}
-
 /* One claim after the other, so that each one's memory is its own. */
 static hf_code deliver_one(struct hf__batch *batch, size_t index, hf_error *err)
 {
@@ -624,8 +525,7 @@ static hf_code deliver_one(struct hf__batch *batch, size_t index, hf_error *err)
         code = driver->sync(batch->flusher->conn, err);
     if (code != HF_OK)
         return code;
-    attach(batch, op->claim.arena, HF__STMT_LOAD_MAIL, attach_mail);
-    attach(batch, op->claim.arena, HF__STMT_LOAD_STEPS, attach_steps);
+    hf__claim_attach(batch, op->claim.arena);
     if (!batch->failed)
         code = ask_closed(batch, index, err);
     if (batch->failed)
