@@ -70,3 +70,24 @@ void bench_latency(const struct bench *bench, const char *workload, double *ms, 
     printf("{\"workload\":\"%s\",\"n\":%d,\"p50_ms\":%.3f,\"p99_ms\":%.3f}\n", workload, n,
            ms[n / 2], ms[n * 99 / 100]);
 }
+
+void bench_nap(double ms)
+{
+    struct timespec time = { .tv_sec = (time_t)(ms / 1000),
+                             .tv_nsec = (long)((long)(ms * 1e6) % 1000000000) };
+    nanosleep(&time, NULL);
+}
+
+void bench_await(atomic_long *counter, long wanted)
+{
+    while (atomic_load(counter) < wanted)
+        bench_nap(0.2);
+}
+
+void *bench_work(void *worker)
+{
+    hf_error err;
+    if (hf_worker_run(worker, &err) != HF_OK)
+        bench_die("run", &err);
+    return NULL;
+}

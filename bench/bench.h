@@ -5,6 +5,8 @@
 
 #include <holdfast/holdfast.h>
 
+#include <stdatomic.h>
+
 #define BENCH_WORKFLOW "bench.noop.v1"
 
 struct bench {
@@ -25,6 +27,12 @@ void bench_fill(struct bench *bench, long count);
 /* One JSON line: what was measured. */
 void bench_rate(const struct bench *bench, const char *workload, long n, double seconds);
 void bench_latency(const struct bench *bench, const char *workload, double *ms, int n);
+
+void bench_nap(double ms);
+/* Until a counter has reached so much. */
+void bench_await(atomic_long *counter, long wanted);
+/* Runs a worker until it is stopped; a thread's main function. */
+void *bench_work(void *worker);
 
 void bench_trigger_single(struct bench *bench);
 void bench_trigger_bulk(struct bench *bench);

@@ -105,27 +105,6 @@ static hf_worker *new_worker(struct bench *bench, struct stage *stage, hf_handle
     return worker;
 }
 
-static void *work(void *worker)
-{
-    hf_error err;
-    if (hf_worker_run(worker, &err) != HF_OK)
-        bench_die("run", &err);
-    return NULL;
-}
-
-static void nap(double seconds)
-{
-    struct timespec time = { .tv_sec = (time_t)seconds,
-                             .tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9) };
-    nanosleep(&time, NULL);
-}
-
-static void await(atomic_long *counter, long wanted)
-{
-    while (atomic_load(counter) < wanted)
-        nap(0.0005);
-}
-
 static void end(hf_worker *worker, pthread_t thread)
 {
     hf_worker_stop(worker);
@@ -142,8 +121,8 @@ void bench_steps(struct bench *bench)
     hf_worker *worker =
         new_worker(bench, &stage, ten_steps, bench->callers ? bench->callers : STEPS_THREADS);
     double from = bench_seconds();
-    pthread_create(&thread, NULL, work, worker);
-    await(&stage.finished, bench->count);
+    pthread_create(&thread, NULL, bench_work, worker);
+    bench_await(&stage.finished, bench->count);
     bench_rate(bench, "steps", bench->count * STEPS, bench_seconds() - from);
     end(worker, thread);
 }
@@ -159,12 +138,12 @@ void bench_fan_out(struct bench *bench)
     stage.children = bench->count;
     hf_worker *worker = new_worker(bench, &stage, noop, 0);
     spec.workflow = "bench.fan.v1";
-    pthread_create(&thread, NULL, work, worker);
-    nap(0.3);
+    pthread_create(&thread, NULL, bench_work, worker);
+    bench_nap(300);
     double from = bench_seconds();
     if (hf_trigger(bench->client, &out, &spec, &err) != HF_OK)
         bench_die("trigger", &err);
-    await(&stage.finished, bench->count + 1);
+    bench_await(&stage.finished, bench->count + 1);
     bench_rate(bench, "fan_out", bench->count, bench_seconds() - from);
     end(worker, thread);
 }
@@ -184,11 +163,11 @@ void bench_asleep(struct bench *bench)
     bench_open(bench);
     bench_fill(bench, bench->count);
     hf_worker *worker = new_worker(bench, &stage, sleeper, 0);
-    pthread_create(&thread, NULL, work, worker);
-    await(&stage.asleep, bench->count);
-    nap(1);
+    pthread_create(&thread, NULL, bench_work, worker);
+    bench_await(&stage.asleep, bench->count);
+    bench_nap(1000);
     double before = cpu_seconds();
-    nap(SLEEP_FOR);
+    bench_nap(SLEEP_FOR * 1000);
     printf("{\"workload\":\"asleep\",\"n\":%ld,\"core_percent\":%.3f}\n", bench->count,
            (cpu_seconds() - before) / SLEEP_FOR * 100);
     end(worker, thread);

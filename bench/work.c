@@ -54,26 +54,6 @@ static hf_worker *new_worker(hf_client *client, struct stage *stage)
     return worker;
 }
 
-static void *work(void *worker)
-{
-    hf_error err;
-    if (hf_worker_run(worker, &err) != HF_OK)
-        bench_die("run", &err);
-    return NULL;
-}
-
-static void nap(double ms)
-{
-    struct timespec time = { .tv_sec = 0, .tv_nsec = (long)(ms * 1e6) };
-    nanosleep(&time, NULL);
-}
-
-static void await(atomic_long *counter, long wanted)
-{
-    while (atomic_load(counter) < wanted)
-        nap(0.2);
-}
-
 static void drain(struct bench *bench, const char *workload, const hf_workflow *limits,
                   unsigned mask)
 {
@@ -86,8 +66,8 @@ static void drain(struct bench *bench, const char *workload, const hf_workflow *
     bench_fill(bench, bench->count);
     hf_worker *worker = new_worker(bench->client, &stage);
     double from = bench_seconds();
-    pthread_create(&thread, NULL, work, worker);
-    await(&stage.committed, bench->count);
+    pthread_create(&thread, NULL, bench_work, worker);
+    bench_await(&stage.committed, bench->count);
     bench_rate(bench, workload, bench->count, bench_seconds() - from);
     hf_worker_stop(worker);
     pthread_join(thread, NULL);
@@ -118,19 +98,19 @@ static void measure_latency(struct bench *bench, struct stage *stage, const char
     double *ms = calloc((size_t)bench->count, sizeof *ms);
     unsigned seed = 7;
     while (!atomic_load(&stage->ready))
-        nap(1);
-    nap(200);
+        bench_nap(1);
+    bench_nap(200);
     for (long i = 0; ms && i < bench->count; i++) {
         hf_error err;
         hf_triggered answer;
         hf_trigger_spec spec = HF_TRIGGER_INIT;
         spec.workflow = BENCH_WORKFLOW;
-        nap(20 + rand_r(&seed) % 40);
+        bench_nap(20 + rand_r(&seed) % 40);
         long before = atomic_load(&stage->handled);
         double from = bench_seconds();
         if (hf_trigger(bench->client, &answer, &spec, &err) != HF_OK)
             bench_die("trigger", &err);
-        await(&stage->handled, before + 1);
+        bench_await(&stage->handled, before + 1);
         ms[i] = (atomic_load(&stage->started) - from) * 1000;
     }
     bench_latency(bench, workload, ms, (int)bench->count);
@@ -143,7 +123,7 @@ void bench_latency_inside(struct bench *bench)
     pthread_t thread;
     bench_open(bench);
     hf_worker *worker = new_worker(bench->client, &stage);
-    pthread_create(&thread, NULL, work, worker);
+    pthread_create(&thread, NULL, bench_work, worker);
     measure_latency(bench, &stage, "latency_inside");
     hf_worker_stop(worker);
     pthread_join(thread, NULL);
@@ -157,11 +137,11 @@ void bench_latency_across(struct bench *bench)
     pid_t child = fork();
     if (child == 0) {
         bench_open(bench);
-        work(new_worker(bench->client, stage));
+        bench_work(new_worker(bench->client, stage));
         _exit(0);
     }
     while (!atomic_load(&stage->ready))
-        nap(1);
+        bench_nap(1);
     bench_open(bench);
     measure_latency(bench, stage, "latency_across");
     kill(child, SIGKILL);
@@ -195,8 +175,8 @@ void bench_memory(struct bench *bench)
     waitpid(child, NULL, 0);
     bench_open(bench);
     hf_worker *worker = new_worker(bench->client, &stage);
-    pthread_create(&thread, NULL, work, worker);
-    await(&stage.committed, bench->count / 2);
+    pthread_create(&thread, NULL, bench_work, worker);
+    bench_await(&stage.committed, bench->count / 2);
     printf("{\"workload\":\"memory\",\"n\":%ld,\"resident_mb\":%.1f}\n", bench->count,
            (double)resident_kb() / 1024);
     hf_worker_stop(worker);
@@ -214,8 +194,8 @@ void bench_first_claim(struct bench *bench)
     double from = bench_seconds();
     bench_open(bench);
     hf_worker *worker = new_worker(bench->client, &stage);
-    pthread_create(&thread, NULL, work, worker);
-    await(&stage.handled, 1);
+    pthread_create(&thread, NULL, bench_work, worker);
+    bench_await(&stage.handled, 1);
     double ms = (atomic_load(&stage.started) - from) * 1000;
     bench_latency(bench, "first_claim", &ms, 1);
     hf_worker_stop(worker);
