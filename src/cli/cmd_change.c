@@ -53,10 +53,10 @@ struct changed {
     const char *action;
 };
 
-static const struct cli_field changed_fields[] = {
-    { "id", CLI_FIELD_ID, offsetof(struct changed, id) },
-    { "action", CLI_FIELD_TEXT, offsetof(struct changed, action) },
-    { NULL, CLI_FIELD_TEXT, 0 },
+static const struct hf__field changed_fields[] = {
+    { "id", HF__FIELD_ID, offsetof(struct changed, id) },
+    { "action", HF__FIELD_TEXT, offsetof(struct changed, action) },
+    { NULL, HF__FIELD_TEXT, 0 },
 };
 
 static int change_one(struct cli_session *session, hf_action action, const char *operand)
@@ -93,13 +93,13 @@ struct bulk_answer {
     hf_bulk_result result;
 };
 
-static const struct cli_field bulk_fields[] = {
-    { "action", CLI_FIELD_TEXT, offsetof(struct bulk_answer, action) },
-    { "dry_run", CLI_FIELD_BOOL, offsetof(struct bulk_answer, dry_run) },
-    { "matched", CLI_FIELD_INT64, offsetof(struct bulk_answer, result.matched) },
-    { "changed", CLI_FIELD_INT64, offsetof(struct bulk_answer, result.changed) },
-    { "refused", CLI_FIELD_INT64, offsetof(struct bulk_answer, result.refused) },
-    { NULL, CLI_FIELD_TEXT, 0 },
+static const struct hf__field bulk_fields[] = {
+    { "action", HF__FIELD_TEXT, offsetof(struct bulk_answer, action) },
+    { "dry_run", HF__FIELD_BOOL, offsetof(struct bulk_answer, dry_run) },
+    { "matched", HF__FIELD_INT64, offsetof(struct bulk_answer, result.matched) },
+    { "changed", HF__FIELD_INT64, offsetof(struct bulk_answer, result.changed) },
+    { "refused", HF__FIELD_INT64, offsetof(struct bulk_answer, result.refused) },
+    { NULL, HF__FIELD_TEXT, 0 },
 };
 
 static void show_bulk(const struct cli_session *session, const hf_bulk_result *result)
@@ -128,7 +128,7 @@ static int show_first(struct cli_session *session, const hf_filter *filter)
         return CLI_OK;
     if (hf_list(session->client, &runs, &few, &err) != HF_OK)
         return cli_fail(session, &err);
-    cli_table_print(session, cli_run_columns, cli_run_fields, runs->items, sizeof *runs->items,
+    cli_table_print(session, cli_run_columns, hf__run_fields, runs->items, sizeof *runs->items,
                     runs->count, true);
     if (runs->next)
         puts("...");

@@ -52,7 +52,7 @@ static const struct cli_column columns[] = {
 /* Shows what there is after *seq and moves *seq. */
 static void show(struct cli_session *session, hf_events *events, int64_t *seq)
 {
-    cli_table_print(session, columns, cli_event_fields, events->items, sizeof *events->items,
+    cli_table_print(session, columns, hf__event_fields, events->items, sizeof *events->items,
                     events->count, *seq == args.after);
     fflush(stdout);
     if (events->count > 0)

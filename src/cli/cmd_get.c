@@ -121,7 +121,7 @@ static int get(struct cli_session *session, int count, char **operands)
         if (i > 0 && !session->json)
             putchar('\n');
         if (cli_run_get(session, operands[i], &run, &status))
-            cli_block_print(session, lines, cli_run_fields, run);
+            cli_block_print(session, lines, hf__run_fields, run);
         hf_run_free(run);
         if (worst == CLI_OK)
             worst = status;

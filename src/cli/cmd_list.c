@@ -47,7 +47,7 @@ static bool show_page(struct cli_session *session, hf_filter *filter, char **cur
         *status = cli_fail(session, &err);
         return false;
     }
-    cli_table_print(session, cli_run_columns, cli_run_fields, runs->items, sizeof *runs->items,
+    cli_table_print(session, cli_run_columns, hf__run_fields, runs->items, sizeof *runs->items,
                     runs->count, *shown == 0);
     *shown += (int64_t)runs->count;
     free(*cursor);

@@ -20,7 +20,8 @@ static struct {
 
 static const struct cli_option options[] = {
     CLI_OPT(TEXT, 0, "cron", "EXPRESSION",
-            "minute hour day-of-month month day-of-week; six fields begin with seconds; @hourly, "
+            "minute hour day-of-month month day-of-week; six fields begin with "
+            "seconds; @hourly, "
             "@daily, @weekly, @monthly, @yearly",
             .value = &args.cron),
     CLI_OPT(TEXT, 0, "every", "DURATION", "a fixed interval of at least 1s, instead of --cron",
@@ -41,22 +42,6 @@ static const struct cli_option options[] = {
     CLI_OPT(TEXTS, 0, "tag", "TAG", "of the started runs; may be given several times",
             .value = &args.tags),
     CLI_OPTIONS_END,
-};
-
-#define FIELD(member, kind)                                                                        \
-    {                                                                                              \
-#member, CLI_FIELD_##kind, offsetof(hf_schedule, member)                                   \
-    }
-
-static const struct cli_field fields[] = {
-    FIELD(name, TEXT),           FIELD(cron, TEXT),       FIELD(timezone, TEXT),
-    FIELD(workflow, TEXT),       FIELD(input, JSON),      FIELD(overlap, TEXT),
-    FIELD(catch_up, TEXT),       FIELD(priority, INT),    FIELD(tags, WORDS),
-    FIELD(paused, BOOL),         FIELD(status, STATUS),   FIELD(run, ID),
-    FIELD(next_at, TIME),        FIELD(last_at, TIME),    FIELD(last_run, ID),
-    FIELD(fired, INT64),         FIELD(skipped, INT64),   FIELD(queued, INT),
-    FIELD(last_error, TEXT),     FIELD(created_at, TIME), FIELD(updated_at, TIME),
-    { NULL, CLI_FIELD_TEXT, 0 },
 };
 
 static int schedule_fail(struct cli_session *session, const char *name, const hf_error *err)
@@ -109,7 +94,7 @@ static int show_stored(struct cli_session *session, const char *name)
     hf_error err = { 0 };
     if (hf_schedule_get(session->client, &schedule, name, &err) != HF_OK)
         return schedule_fail(session, name, &err);
-    cli_block_print(session, lines, fields, schedule);
+    cli_block_print(session, lines, hf__schedule_fields, schedule);
     hf_schedule_free(schedule);
     return CLI_OK;
 }
@@ -217,8 +202,8 @@ static int list(struct cli_session *session, int count, char **operands)
         return status;
     if (hf_schedule_list(session->client, &schedules, &err) != HF_OK)
         return cli_fail(session, &err);
-    cli_table_print(session, columns, fields, schedules->items, sizeof *schedules->items,
-                    schedules->count, true);
+    cli_table_print(session, columns, hf__schedule_fields, schedules->items,
+                    sizeof *schedules->items, schedules->count, true);
     if (schedules->count == 0)
         cli_notice(session,
                    "no schedules in %s (tenant %s); create one with `holdfast schedule create "
@@ -242,9 +227,9 @@ struct firing {
     int64_t at;
 };
 
-static const struct cli_field firing_fields[] = {
-    { "at", CLI_FIELD_TIME, offsetof(struct firing, at) },
-    { NULL, CLI_FIELD_TEXT, 0 },
+static const struct hf__field firing_fields[] = {
+    { "at", HF__FIELD_TIME, offsetof(struct firing, at) },
+    { NULL, HF__FIELD_TEXT, 0 },
 };
 
 /* Exact on a terminal too: nobody plans by "in 3h". */

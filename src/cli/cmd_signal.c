@@ -30,11 +30,11 @@ struct answer {
     bool duplicate;
 };
 
-static const struct cli_field answer_fields[] = {
-    { "run", CLI_FIELD_ID, offsetof(struct answer, run) },
-    { "name", CLI_FIELD_TEXT, offsetof(struct answer, name) },
-    { "duplicate", CLI_FIELD_BOOL, offsetof(struct answer, duplicate) },
-    { NULL, CLI_FIELD_TEXT, 0 },
+static const struct hf__field answer_fields[] = {
+    { "run", HF__FIELD_ID, offsetof(struct answer, run) },
+    { "name", HF__FIELD_TEXT, offsetof(struct answer, name) },
+    { "duplicate", HF__FIELD_BOOL, offsetof(struct answer, duplicate) },
+    { NULL, HF__FIELD_TEXT, 0 },
 };
 
 static int send_signal(struct cli_session *session, const char *operand, const char *name,

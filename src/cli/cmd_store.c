@@ -21,11 +21,11 @@ struct schema {
     int newest;
 };
 
-static const struct cli_field schema_fields[] = {
-    { "store", CLI_FIELD_TEXT, offsetof(struct schema, store) },
-    { "schema", CLI_FIELD_INT, offsetof(struct schema, schema) },
-    { "newest", CLI_FIELD_INT, offsetof(struct schema, newest) },
-    { NULL, CLI_FIELD_TEXT, 0 },
+static const struct hf__field schema_fields[] = {
+    { "store", HF__FIELD_TEXT, offsetof(struct schema, store) },
+    { "schema", HF__FIELD_INT, offsetof(struct schema, schema) },
+    { "newest", HF__FIELD_INT, offsetof(struct schema, newest) },
+    { NULL, HF__FIELD_TEXT, 0 },
 };
 
 /* A newer schema that this program must not use was refused when the store was opened. */
@@ -88,9 +88,9 @@ struct purged {
     int64_t removed;
 };
 
-static const struct cli_field purged_fields[] = {
-    { "removed", CLI_FIELD_INT64, offsetof(struct purged, removed) },
-    { NULL, CLI_FIELD_TEXT, 0 },
+static const struct hf__field purged_fields[] = {
+    { "removed", HF__FIELD_INT64, offsetof(struct purged, removed) },
+    { NULL, HF__FIELD_TEXT, 0 },
 };
 
 static int purge(struct cli_session *session, int count, char **operands)

@@ -18,10 +18,10 @@ struct answer {
     bool disabled;
 };
 
-static const struct cli_field answer_fields[] = {
-    { "name", CLI_FIELD_TEXT, offsetof(struct answer, name) },
-    { "disabled", CLI_FIELD_BOOL, offsetof(struct answer, disabled) },
-    { NULL, CLI_FIELD_TEXT, 0 },
+static const struct hf__field answer_fields[] = {
+    { "name", HF__FIELD_TEXT, offsetof(struct answer, name) },
+    { "disabled", HF__FIELD_BOOL, offsetof(struct answer, disabled) },
+    { NULL, HF__FIELD_TEXT, 0 },
 };
 
 static int answer_with(const struct cli_session *session, const char *name, bool disabled)
@@ -90,7 +90,7 @@ static int list(struct cli_session *session, int count, char **operands)
         return status;
     if (hf_tenant_list(session->client, &tenants, &err) != HF_OK)
         return cli_fail(session, &err);
-    cli_table_print(session, columns, cli_tenant_fields, tenants->items, sizeof *tenants->items,
+    cli_table_print(session, columns, hf__tenant_fields, tenants->items, sizeof *tenants->items,
                     tenants->count, true);
     hf_tenants_free(tenants);
     return CLI_OK;

@@ -24,17 +24,17 @@ static const struct cli_option options[] = {
     CLI_OPTIONS_END,
 };
 
-static const struct cli_field node_fields[] = {
-    { "id", CLI_FIELD_ID, offsetof(hf_run, id) },
-    { "workflow", CLI_FIELD_TEXT, offsetof(hf_run, workflow) },
-    { "key", CLI_FIELD_TEXT, offsetof(hf_run, key) },
-    { "status", CLI_FIELD_STATUS, offsetof(hf_run, status) },
-    { "attempt", CLI_FIELD_INT, offsetof(hf_run, attempt) },
-    { "created_at", CLI_FIELD_TIME, offsetof(hf_run, created_at) },
-    { "started_at", CLI_FIELD_TIME, offsetof(hf_run, started_at) },
-    { "finished_at", CLI_FIELD_TIME, offsetof(hf_run, finished_at) },
-    { "last_error", CLI_FIELD_TEXT, offsetof(hf_run, last_error) },
-    { NULL, CLI_FIELD_TEXT, 0 },
+static const struct hf__field node_fields[] = {
+    { "id", HF__FIELD_ID, offsetof(hf_run, id) },
+    { "workflow", HF__FIELD_TEXT, offsetof(hf_run, workflow) },
+    { "key", HF__FIELD_TEXT, offsetof(hf_run, key) },
+    { "status", HF__FIELD_STATUS, offsetof(hf_run, status) },
+    { "attempt", HF__FIELD_INT, offsetof(hf_run, attempt) },
+    { "created_at", HF__FIELD_TIME, offsetof(hf_run, created_at) },
+    { "started_at", HF__FIELD_TIME, offsetof(hf_run, started_at) },
+    { "finished_at", HF__FIELD_TIME, offsetof(hf_run, finished_at) },
+    { "last_error", HF__FIELD_TEXT, offsetof(hf_run, last_error) },
+    { NULL, HF__FIELD_TEXT, 0 },
 };
 
 /* The lines to the left of a run. */
@@ -262,7 +262,7 @@ static hf_code add_json(struct tree *tree, const hf_run *run, int depth, hf_erro
     hf_code code = load_family(tree, run->id, depth, &family, err);
     tree->shown += (int)family.count;
     hf__buffer_add_text(&tree->json, "{");
-    cli_record_members(&tree->json, node_fields, run);
+    hf__record_members(&tree->json, node_fields, run);
     hf__buffer_add_text(&tree->json, ",\"children\":[");
     for (size_t i = 0; code == HF_OK && i < family.count; i++) {
         if (i > 0)

@@ -91,12 +91,12 @@ struct answer {
     bool no_worker;
 };
 
-static const struct cli_field answer_fields[] = {
-    { "id", CLI_FIELD_ID, offsetof(struct answer, id) },
-    { "workflow", CLI_FIELD_TEXT, offsetof(struct answer, workflow) },
-    { "existed", CLI_FIELD_BOOL, offsetof(struct answer, existed) },
-    { "no_worker", CLI_FIELD_BOOL, offsetof(struct answer, no_worker) },
-    { NULL, CLI_FIELD_TEXT, 0 },
+static const struct hf__field answer_fields[] = {
+    { "id", HF__FIELD_ID, offsetof(struct answer, id) },
+    { "workflow", HF__FIELD_TEXT, offsetof(struct answer, workflow) },
+    { "existed", HF__FIELD_BOOL, offsetof(struct answer, existed) },
+    { "no_worker", HF__FIELD_BOOL, offsetof(struct answer, no_worker) },
+    { NULL, HF__FIELD_TEXT, 0 },
 };
 
 static void show_answer(const struct cli_session *session, const char *workflow,

@@ -301,7 +301,7 @@ static void say(struct watch *watch, const hf_event *event)
 {
     char time[HF__TIME_TEXT];
     if (watch->session->json) {
-        cli_record_json(stdout, cli_event_fields, event);
+        cli_record_json(stdout, hf__event_fields, event);
         return;
     }
     hf__time_format(event->at, time);

@@ -55,7 +55,7 @@ static int list(struct cli_session *session, int count, char **operands)
     if (hf_workers(session->client, &workers, &err) != HF_OK)
         return cli_fail(session, &err);
     size_t shown = live_only ? keep_live(workers) : workers->count;
-    cli_table_print(session, columns, cli_worker_fields, workers->items, sizeof *workers->items,
+    cli_table_print(session, columns, hf__worker_fields, workers->items, sizeof *workers->items,
                     shown, true);
     if (shown == 0)
         cli_notice(session, "no workers in %s; start one with `holdfast worker --exec`",

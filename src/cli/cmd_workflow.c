@@ -272,7 +272,7 @@ static int show_stored(struct cli_session *session, const char *name)
     hf_error err = { 0 };
     if (hf_workflow_get(session->client, &workflow, name, &err) != HF_OK)
         return workflow_fail(session, name, &err);
-    cli_block_print(session, lines, cli_workflow_fields, workflow);
+    cli_block_print(session, lines, hf__workflow_fields, workflow);
     hf_workflow_free(workflow);
     return CLI_OK;
 }
@@ -337,7 +337,7 @@ static int list(struct cli_session *session, int count, char **operands)
         return status;
     if (hf_workflow_list(session->client, &workflows, list_prefix, &err) != HF_OK)
         return cli_fail(session, &err);
-    cli_table_print(session, columns, cli_workflow_fields, workflows->items,
+    cli_table_print(session, columns, hf__workflow_fields, workflows->items,
                     sizeof *workflows->items, workflows->count, true);
     if (workflows->count == 0)
         cli_notice(session,

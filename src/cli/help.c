@@ -1,8 +1,8 @@
 /* Help for people, from the tables.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/commands.h"
-#include "cli/suggest.h"
 #include "cli/terminal.h"
+#include "util/suggest.h"
 
 #include <string.h>
 
@@ -171,12 +171,12 @@ static const struct cli_option options[] = {
 
 static int unknown_page(struct cli_session *session, const char *name)
 {
-    struct cli_suggestion suggestion;
-    cli_suggest_start(&suggestion, name);
+    struct hf__suggestion suggestion;
+    hf__suggest_start(&suggestion, name);
     for (const struct cli_command *const *command = cli_commands; *command; command++)
-        cli_suggest_offer(&suggestion, (*command)->name);
+        hf__suggest_offer(&suggestion, (*command)->name);
     for (const struct cli_topic *topic = cli_topics; topic->name; topic++)
-        cli_suggest_offer(&suggestion, topic->name);
+        hf__suggest_offer(&suggestion, topic->name);
     return cli_usage(session, "there is no help about \"%.60s\"%s%s%s", name,
                      suggestion.best ? "; did you mean " : "",
                      suggestion.best ? suggestion.best : "", suggestion.best ? "?" : "");

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/option.h"
 
-#include "cli/suggest.h"
 #include "util/alloc.h"
 #include "util/duration.h"
 #include "util/error.h"
+#include "util/suggest.h"
 #include "util/text.h"
 
 #include <errno.h>
@@ -121,9 +121,9 @@ static hf_code set_when(const char *what, const char *text, struct cli_when *whe
 
 static hf_code unknown_status(const char *name, hf_error *err)
 {
-    struct cli_suggestion suggestion;
-    cli_suggest_start(&suggestion, name);
-#define OFFER_STATUS(symbol, number, text) cli_suggest_offer(&suggestion, text);
+    struct hf__suggestion suggestion;
+    hf__suggest_start(&suggestion, name);
+#define OFFER_STATUS(symbol, number, text) hf__suggest_offer(&suggestion, text);
     HF_STATUSES(OFFER_STATUS)
 #undef OFFER_STATUS
     if (suggestion.best)

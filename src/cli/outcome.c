@@ -26,7 +26,7 @@ int cli_show_outcome(const struct cli_session *session, const hf_run *run)
 {
     bool succeeded = run->status == HF_SUCCEEDED;
     if (session->json)
-        cli_record_json(stdout, cli_run_fields, run);
+        cli_record_json(stdout, hf__run_fields, run);
     else if (succeeded)
         printf("%s\n", run->result ? run->result : "null");
     if (!succeeded && !session->json)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/parse.h"
 
-#include "cli/suggest.h"
+#include "util/suggest.h"
 #include "util/text.h"
 
 #include <string.h>
@@ -14,22 +14,22 @@ struct cursor {
 
 static int unknown_command(struct cli_session *session, const char *name)
 {
-    struct cli_suggestion suggestion;
-    cli_suggest_start(&suggestion, name);
+    struct hf__suggestion suggestion;
+    hf__suggest_start(&suggestion, name);
     for (const struct cli_command *const *command = cli_commands; *command; command++)
-        cli_suggest_offer(&suggestion, (*command)->name);
+        hf__suggest_offer(&suggestion, (*command)->name);
     if (suggestion.best)
         return cli_usage(session, "there is no command \"%.60s\"; did you mean %s?", name,
                          suggestion.best);
     return cli_usage(session, "there is no command \"%.60s\"", name);
 }
 
-static void offer_options(struct cli_suggestion *suggestion, const struct cli_option *table)
+static void offer_options(struct hf__suggestion *suggestion, const struct cli_option *table)
 {
     struct cli_option_walk walk = { 0 };
     const struct cli_option *option;
     while ((option = cli_option_next(&walk, table)))
-        cli_suggest_offer(suggestion, option->name);
+        hf__suggest_offer(suggestion, option->name);
 }
 
 static const struct cli_option *own_options(const struct cli_session *session)
@@ -39,12 +39,12 @@ static const struct cli_option *own_options(const struct cli_session *session)
 
 static int unknown_option(struct cli_session *session, const char *argument)
 {
-    struct cli_suggestion suggestion;
+    struct hf__suggestion suggestion;
     char name[41] = "";
     size_t length = strcspn(argument, "=");
     if (length < sizeof name)
         memcpy(name, argument, length);
-    cli_suggest_start(&suggestion, name + strspn(name, "-"));
+    hf__suggest_start(&suggestion, name + strspn(name, "-"));
     offer_options(&suggestion, own_options(session));
     offer_options(&suggestion, cli_global_options);
     if (suggestion.best)

@@ -2,8 +2,8 @@
 #include "cli/steps.h"
 
 #include "cli/children.h"
-#include "cli/members.h"
 #include "cli/terminal.h"
+#include "record/members.h"
 #include "util/alloc.h"
 
 #include <jansson.h>
@@ -14,26 +14,26 @@ enum { PAGE = 500 };
 
 #define FIELD(member, name, kind)                                                                  \
     {                                                                                              \
-        name, CLI_FIELD_##kind, offsetof(struct cli_step, member)                                  \
+        name, HF__FIELD_##kind, offsetof(struct cli_step, member)                                  \
     }
 
-const struct cli_field cli_step_fields[] = {
+const struct hf__field cli_step_fields[] = {
     FIELD(seq, "seq", INT64),        FIELD(name, "name", TEXT),         FIELD(op, "op", TEXT),
     FIELD(status, "status", TEXT),   FIELD(attempt, "attempt", INT64),  FIELD(at, "at", TIME),
     FIELD(started, "started", TIME), FIELD(finished, "finished", TIME), FIELD(until, "until", TIME),
-    FIELD(output, "output", JSON),   FIELD(error, "error", TEXT),       { NULL, CLI_FIELD_TEXT, 0 },
+    FIELD(output, "output", JSON),   FIELD(error, "error", TEXT),       { NULL, HF__FIELD_TEXT, 0 },
 };
 
 /* ---- Reading one event's data ---- */
 
-static bool is_named(const struct cli_member *member, const char *name)
+static bool is_named(const struct hf__json_member *member, const char *name)
 {
     return member->name_length == strlen(name) &&
            memcmp(member->name, name, member->name_length) == 0;
 }
 
 /* A string without its quotes; any other value as it is written; null is nothing. */
-static char *plain_text(const struct cli_member *member)
+static char *plain_text(const struct hf__json_member *member)
 {
     json_t *value = json_loadb(member->value, member->value_length, JSON_DECODE_ANY, NULL);
     char *text = NULL;
@@ -45,7 +45,7 @@ static char *plain_text(const struct cli_member *member)
     return text;
 }
 
-static int64_t number(const struct cli_member *member)
+static int64_t number(const struct hf__json_member *member)
 {
     json_t *value = json_loadb(member->value, member->value_length, JSON_DECODE_ANY, NULL);
     int64_t result = json_is_integer(value) ? (int64_t)json_integer_value(value) : 0;
@@ -59,7 +59,7 @@ static void replace(char **text, char *with)
     *text = with;
 }
 
-static void read_member(struct cli_step *step, const struct cli_member *member)
+static void read_member(struct cli_step *step, const struct hf__json_member *member)
 {
     if (is_named(member, "op"))
         replace(&step->op, plain_text(member));
@@ -79,9 +79,9 @@ static void read_member(struct cli_step *step, const struct cli_member *member)
 
 static void read_data(struct cli_step *step, const char *data)
 {
-    struct cli_member member;
+    struct hf__json_member member;
     size_t at = 0;
-    while (data && cli_is_object(data) && cli_member_next(data, &at, &member))
+    while (data && hf__json_is_object(data) && hf__json_member_next(data, &at, &member))
         read_member(step, &member);
 }
 
@@ -155,11 +155,11 @@ static void add_step(struct cli_steps *steps, const hf_event *event)
 
 static void add_progress(struct cli_steps *steps, const hf_event *event)
 {
-    struct cli_member member;
+    struct hf__json_member member;
     size_t at = 0;
     replace(&steps->message, NULL);
-    while (event->data && cli_is_object(event->data) &&
-           cli_member_next(event->data, &at, &member)) {
+    while (event->data && hf__json_is_object(event->data) &&
+           hf__json_member_next(event->data, &at, &member)) {
         if (is_named(&member, "percent")) {
             int64_t percent = number(&member);
             steps->percent = percent < 0 ? 0 : percent > 100 ? 100 : (int)percent;

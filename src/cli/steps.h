@@ -35,7 +35,7 @@ struct cli_steps {
         .percent = -1                                                                              \
     }
 
-extern const struct cli_field cli_step_fields[];
+extern const struct hf__field cli_step_fields[];
 
 /* Takes in one event, of whatever kind. */
 void cli_steps_add(struct cli_steps *steps, const hf_event *event);

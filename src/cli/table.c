@@ -18,15 +18,15 @@ struct layout {
 };
 
 static char *cell_text(struct cli_session *session, const struct cli_column *column,
-                       const struct cli_field *fields, const void *record)
+                       const struct hf__field *fields, const void *record)
 {
     if (column->make)
         return column->make(session, record);
-    const struct cli_field *field = cli_field_find(fields, column->field);
+    const struct hf__field *field = hf__field_find(fields, column->field);
     return field ? cli_field_text(session, field, record) : hf__strdup("");
 }
 
-static bool fill(struct layout *layout, struct cli_session *session, const struct cli_field *fields,
+static bool fill(struct layout *layout, struct cli_session *session, const struct hf__field *fields,
                  const void *records, size_t stride)
 {
     layout->cells = hf__calloc(layout->row_count * layout->column_count, sizeof *layout->cells);
@@ -160,7 +160,7 @@ static void print_layout(struct layout *layout, struct cli_session *session, boo
 }
 
 void cli_table_print(struct cli_session *session, const struct cli_column *columns,
-                     const struct cli_field *fields, const void *records, size_t stride,
+                     const struct hf__field *fields, const void *records, size_t stride,
                      size_t count, bool first)
 {
     if (session->json) {
@@ -182,7 +182,7 @@ void cli_table_print(struct cli_session *session, const struct cli_column *colum
 }
 
 void cli_block_print(struct cli_session *session, const struct cli_column *lines,
-                     const struct cli_field *fields, const void *record)
+                     const struct hf__field *fields, const void *record)
 {
     if (session->json) {
         cli_record_json(stdout, fields, record);

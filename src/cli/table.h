@@ -21,10 +21,10 @@ extern const struct cli_column cli_run_columns[];
 /* Rows of a table (JSON lines with --json), with the headers if it is the `first` page of an answer. Columns that are
  * empty in all rows are left out unless they have a least width. `stride` is the size of one record. */
 void cli_table_print(struct cli_session *session, const struct cli_column *columns,
-                     const struct cli_field *fields, const void *records, size_t stride,
+                     const struct hf__field *fields, const void *records, size_t stride,
                      size_t count, bool first);
 /* One record as lines of "label  value", or one line of JSON. Lines without a value are left out. */
 void cli_block_print(struct cli_session *session, const struct cli_column *lines,
-                     const struct cli_field *fields, const void *record);
+                     const struct hf__field *fields, const void *record);
 
 #endif

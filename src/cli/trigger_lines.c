@@ -37,14 +37,14 @@ struct line_answer {
     bool no_worker;
 };
 
-static const struct cli_field line_answer_fields[] = {
-    { "line", CLI_FIELD_INT64, offsetof(struct line_answer, line) },
-    { "id", CLI_FIELD_ID, offsetof(struct line_answer, id) },
-    { "code", CLI_FIELD_TEXT, offsetof(struct line_answer, code) },
-    { "message", CLI_FIELD_TEXT, offsetof(struct line_answer, message) },
-    { "existed", CLI_FIELD_BOOL, offsetof(struct line_answer, existed) },
-    { "no_worker", CLI_FIELD_BOOL, offsetof(struct line_answer, no_worker) },
-    { NULL, CLI_FIELD_TEXT, 0 },
+static const struct hf__field line_answer_fields[] = {
+    { "line", HF__FIELD_INT64, offsetof(struct line_answer, line) },
+    { "id", HF__FIELD_ID, offsetof(struct line_answer, id) },
+    { "code", HF__FIELD_TEXT, offsetof(struct line_answer, code) },
+    { "message", HF__FIELD_TEXT, offsetof(struct line_answer, message) },
+    { "existed", HF__FIELD_BOOL, offsetof(struct line_answer, existed) },
+    { "no_worker", HF__FIELD_BOOL, offsetof(struct line_answer, no_worker) },
+    { NULL, HF__FIELD_TEXT, 0 },
 };
 
 static void refuse(const struct cli_session *session, struct tally *tally, long line, hf_code code,

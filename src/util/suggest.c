@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/suggest.h"
+#include "util/suggest.h"
 
 #include <string.h>
 
@@ -29,13 +29,13 @@ static size_t distance_of(const char *a, const char *b)
     return row[width];
 }
 
-void cli_suggest_start(struct cli_suggestion *suggestion, const char *typed)
+void hf__suggest_start(struct hf__suggestion *suggestion, const char *typed)
 {
     /* A third of the letters may be wrong; more than that is another word. */
-    *suggestion = (struct cli_suggestion){ .typed = typed, .distance = strlen(typed) / 3 + 2 };
+    *suggestion = (struct hf__suggestion){ .typed = typed, .distance = strlen(typed) / 3 + 2 };
 }
 
-void cli_suggest_offer(struct cli_suggestion *suggestion, const char *candidate)
+void hf__suggest_offer(struct hf__suggestion *suggestion, const char *candidate)
 {
     if (strlen(suggestion->typed) > LONGEST || strlen(candidate) > LONGEST)
         return;

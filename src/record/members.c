@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/members.h"
+#include "record/members.h"
 
 #include <string.h>
 
@@ -36,12 +36,12 @@ static const char *skip_value(const char *at)
     return at;
 }
 
-bool cli_is_object(const char *json)
+bool hf__json_is_object(const char *json)
 {
     return *skip_space(json) == '{';
 }
 
-bool cli_member_next(const char *object, size_t *at, struct cli_member *out)
+bool hf__json_member_next(const char *object, size_t *at, struct hf__json_member *out)
 {
     const char *here = skip_space(object + *at);
     if (*here == '{' || *here == ',')
@@ -54,7 +54,7 @@ bool cli_member_next(const char *object, size_t *at, struct cli_member *out)
     *at = (size_t)(end - object);
     while (end > value && strchr(" \t\r\n", end[-1]))
         end--;
-    *out = (struct cli_member){ here + 1, (size_t)(after_name - here) - 2, value,
-                                (size_t)(end - value) };
+    *out = (struct hf__json_member){ here + 1, (size_t)(after_name - here) - 2, value,
+                                     (size_t)(end - value) };
     return true;
 }

@@ -1,12 +1,12 @@
 /* The members of a JSON object as the text they were written in, so that no number loses a digit.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef HF_CLI_MEMBERS_H
-#define HF_CLI_MEMBERS_H
+#ifndef HF_RECORD_MEMBERS_H
+#define HF_RECORD_MEMBERS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-struct cli_member {
+struct hf__json_member {
     const char *name; /* raw, without the quotes; escapes are left as they are */
     size_t name_length;
     const char *value; /* raw */
@@ -14,8 +14,8 @@ struct cli_member {
 };
 
 /* Whether valid JSON is an object. */
-bool cli_is_object(const char *json);
+bool hf__json_is_object(const char *json);
 /* Walks the members of an object that hf__json_check accepted: start with *at = 0; false at the end. */
-bool cli_member_next(const char *object, size_t *at, struct cli_member *out);
+bool hf__json_member_next(const char *object, size_t *at, struct hf__json_member *out);
 
 #endif
