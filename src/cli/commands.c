@@ -20,6 +20,7 @@ const struct cli_command *const cli_commands[] = {
     &cli_command_fork,
     &cli_command_delete,
     &cli_command_restore,
+    &cli_command_serve,
     &cli_command_worker,
     &cli_command_workers,
     &cli_command_step,

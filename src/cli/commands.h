@@ -21,6 +21,7 @@ extern const struct cli_command cli_command_steps;
 extern const struct cli_command cli_command_tree;
 extern const struct cli_command cli_command_watch;
 extern const struct cli_command cli_command_fork;
+extern const struct cli_command cli_command_serve;
 extern const struct cli_command cli_command_worker;
 extern const struct cli_command cli_command_workers;
 extern const struct cli_command cli_command_step;

@@ -6,12 +6,11 @@
 
 #include "client/ask.h"
 #include "client/client.h"
+#include "client/watch.h"
 #include "util/clock.h"
 #include "util/error.h"
 
 #define SAFETY_LOOK HF_SECONDS(5) /* for wake-ups that got lost, and behind poolers */
-
-enum { WATCH_END = 1, WATCH_EVENTS = 2 };
 
 struct waiter {
     hf_id run;
@@ -64,14 +63,13 @@ static void waiter_sleep(struct waiter *waiter, int64_t until)
     pthread_mutex_unlock(&waiter->mutex);
 }
 
-/* From here on commits on the run tell this waiter. */
-static hf_code mark_watched(hf_client *client, hf_id run, int level, hf_error *err)
+hf_code hf__watch_run(hf_client *client, hf_id run, enum hf__watch_level level, hf_error *err)
 {
     struct hf__ask ask;
     struct hf__cell *c = hf__ask_begin(&ask, client->engine, HF__STMT_WATCH_RUN);
     c[0] = hf__number(client->tenant_id);
     c[1] = hf__uuid(&run);
-    c[2] = hf__number(level);
+    c[2] = hf__number((int)level);
     hf_code code = hf__ask_send(&ask, err);
     hf__ask_end(&ask);
     return code;
@@ -100,7 +98,7 @@ hf_code hf_wait(hf_client *client, hf_run **out, hf_id id, int64_t timeout, hf_e
     struct waiter waiter;
     code = waiter_start(&waiter, client, id, err);
     while (worth_waiting(code)) {
-        code = mark_watched(client, id, WATCH_END, err);
+        code = hf__watch_run(client, id, HF__WATCH_END, err);
         if (code == HF_OK) {
             hf_run_free(run);
             run = NULL;
@@ -130,7 +128,7 @@ hf_code hf_events_follow(hf_client *client, hf_events **out, hf_id id, int64_t a
     hf_code code = waiter_start(&waiter, client, id, err);
     while (worth_waiting(code)) {
         hf_events *events = NULL;
-        code = mark_watched(client, id, WATCH_EVENTS, err);
+        code = hf__watch_run(client, id, HF__WATCH_EVENTS, err);
         if (code == HF_OK)
             code = hf_events_list(client, &events, id, after_seq, limit, err);
         if (code == HF_OK && events->count > 0) {

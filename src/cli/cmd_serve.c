@@ -1,0 +1,236 @@
+/* holdfast serve
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cli/commands.h"
+#include "cli/serve_log.h"
+#include "cli/work.h"
+#include "server/server.h"
+#include "util/error.h"
+#include "util/thread.h"
+
+#include <arpa/inet.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct {
+    const char *listen;
+    const char *certificate, *private_key;
+    int64_t max_body;
+    bool insecure, no_worker, no_dashboard;
+} args;
+
+static const struct cli_option options[] = {
+    CLI_OPT(TEXT, 'l', "listen", "HOST:PORT", "where to listen; default 127.0.0.1:8420",
+            .value = &args.listen),
+    CLI_OPT(TEXT, 0, "tls-cert", "FILE", "serve HTTPS with this certificate chain (PEM)",
+            .value = &args.certificate),
+    CLI_OPT(TEXT, 0, "tls-key", "FILE", "its private key (PEM)", .value = &args.private_key),
+    CLI_OPT(NUMBER, 0, "max-body", "BYTES", "largest request; default 16777216",
+            .value = &args.max_body, .min = 1024, .max = 1073741824),
+    CLI_OPT(SWITCH, 0, "insecure", NULL,
+            "let everybody who reaches the server do everything, although it listens beyond this "
+            "machine",
+            .value = &args.insecure),
+    CLI_OPT(SWITCH, 0, "no-worker", NULL, "run nothing, not even the engine's own chores",
+            .value = &args.no_worker),
+    CLI_OPT(SWITCH, 0, "no-dashboard", NULL, "the API alone", .value = &args.no_dashboard),
+    CLI_OPTIONS_OF(cli_work_options),
+    CLI_OPTIONS_END,
+};
+
+/* ---- Where ---- */
+
+struct place {
+    char host[100];
+    int port;
+};
+
+static hf_code read_place(struct place *out, const char *text, hf_error *err)
+{
+    int64_t port = 0;
+    const char *colon = strrchr(text, ':');
+    const char *start = *text == '[' ? text + 1 : text;
+    size_t length = colon ? (size_t)(colon - start) - (*text == '[') : 0;
+    if (!colon || length == 0 || length >= sizeof out->host)
+        return hf__fail(err, HF_INVALID,
+                        "--listen wants HOST:PORT, as in 127.0.0.1:8420, not "
+                        "\"%.100s\"",
+                        text);
+    memcpy(out->host, start, length);
+    out->host[length] = '\0';
+    hf_code code = cli_number_parse("the port of --listen", colon + 1, 0, 65535, &port, err);
+    out->port = (int)port;
+    return code;
+}
+
+static bool is_loopback(const char *host)
+{
+    struct in_addr v4;
+    return strcmp(host, "::1") == 0 ||
+           (inet_pton(AF_INET, host, &v4) == 1 && ntohl(v4.s_addr) >> 24 == 127);
+}
+
+static hf_code read_file(char **out, const char *path, hf_error *err)
+{
+    enum { MOST = 1 << 20 };
+    FILE *file = path ? fopen(path, "rb") : NULL;
+    *out = NULL;
+    if (!path)
+        return HF_OK;
+    if (!file)
+        return hf__fail(err, HF_INVALID, "cannot read %.200s: %m", path);
+    char *text = calloc(1, MOST + 1);
+    size_t length = text ? fread(text, 1, MOST, file) : 0;
+    fclose(file);
+    if (length == 0) {
+        free(text);
+        return hf__fail(err, HF_INVALID, "%.200s is empty", path);
+    }
+    *out = text;
+    return HF_OK;
+}
+
+/* ---- Running ---- */
+
+static sigset_t stop_signals;
+
+static void block_signals(void)
+{
+    sigemptyset(&stop_signals);
+    sigaddset(&stop_signals, SIGTERM);
+    sigaddset(&stop_signals, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &stop_signals, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+struct working {
+    struct cli_work work;
+    pthread_t thread;
+    bool started;
+    hf_code code;
+    hf_error err;
+};
+
+/* A worker that cannot go on ends the server too. */
+static void *work_main(void *arg)
+{
+    struct working *working = arg;
+    working->code = hf_worker_run(working->work.worker, &working->err);
+    if (working->code != HF_OK)
+        raise(SIGTERM);
+    return NULL;
+}
+
+static hf_code start_working(struct working *working, struct cli_session *session,
+                             struct cli_worker_log *log, hf_error *err)
+{
+    hf_code code = cli_work_new(&working->work, session, log, err);
+    if (code == HF_OK)
+        code = hf__thread_start(&working->thread, work_main, working, err);
+    working->started = code == HF_OK;
+    return code;
+}
+
+static void stop_working(struct working *working)
+{
+    if (working->started) {
+        hf_worker_stop(working->work.worker);
+        pthread_join(working->thread, NULL);
+    }
+    cli_work_free(&working->work);
+}
+
+static void wait_for_signal(void)
+{
+    int number;
+    while (sigwait(&stop_signals, &number) != 0)
+        ;
+}
+
+static hf_code start_server(struct hf__server **out, struct cli_session *session,
+                            struct cli_serve_log *log, char *texts[2], hf_error *err)
+{
+    struct place place;
+    hf_code code = read_place(&place, args.listen ? args.listen : "127.0.0.1:8420", err);
+    if (code == HF_OK && !is_loopback(place.host) && !args.insecure)
+        code = hf__fail(err, HF_INVALID,
+                        "there are no tokens, so the server listens on this machine only; "
+                        "--insecure lets everybody in");
+    if (code == HF_OK && !args.certificate != !args.private_key)
+        code = hf__fail(err, HF_INVALID, "--tls-cert and --tls-key belong together");
+    if (code == HF_OK)
+        code = read_file(&texts[0], args.certificate, err);
+    if (code == HF_OK)
+        code = read_file(&texts[1], args.private_key, err);
+    struct hf__server_options chosen = {
+        .host = place.host,
+        .port = place.port,
+        .open = true,
+        .certificate = texts[0],
+        .private_key = texts[1],
+        .max_body = (size_t)args.max_body,
+        .dashboard = !args.no_dashboard,
+        .log = cli_serve_log,
+        .log_arg = log,
+    };
+    return code == HF_OK ? hf__server_start(out, session->client, &chosen, err) : code;
+}
+
+static void greet(const struct cli_session *session, const struct hf__server *server)
+{
+    if (session->json)
+        printf("{\"event\":\"listening\",\"url\":\"%s\"}\n", hf__server_url(server));
+    else
+        printf("Listening on %s\n", hf__server_url(server));
+    fflush(stdout);
+}
+
+static int serve(struct cli_session *session, int count, char **operands)
+{
+    (void)count, (void)operands;
+    struct cli_worker_log worker_log = { .json = session->json, .quiet = session->quiet };
+    struct cli_serve_log serve_log = { .json = session->json, .quiet = session->quiet };
+    struct working working = { 0 };
+    struct hf__server *server = NULL;
+    char *texts[2] = { NULL, NULL };
+    hf_error err = { 0 };
+    int status = CLI_OK;
+    block_signals();
+    if (cli_work_prefixes(&err) != HF_OK)
+        return cli_fail(session, &err);
+    if (!cli_open(session, &status))
+        return status;
+    setenv("HOLDFAST_STORE", session->store, 1);
+    hf_code code = start_server(&server, session, &serve_log, texts, &err);
+    if (code == HF_OK && !args.no_worker)
+        code = start_working(&working, session, &worker_log, &err);
+    if (code == HF_OK) {
+        greet(session, server);
+        wait_for_signal();
+        code = working.code;
+        if (code != HF_OK)
+            err = working.err;
+    }
+    if (server)
+        hf__server_stop(server, HF_SECONDS(10));
+    stop_working(&working);
+    free(texts[0]);
+    free(texts[1]);
+    return code == HF_OK ? CLI_OK : cli_fail(session, &err);
+}
+
+const struct cli_command cli_command_serve = {
+    .name = "serve",
+    .summary = "Serve the HTTP API and the dashboard, and work on runs",
+    .operands = "",
+    .details = "One process that is API, dashboard and worker. Without --exec the worker does the "
+               "engine's own chores alone.\n"
+               "SIGTERM or SIGINT stops it: requests under way are answered, runs at work may end.",
+    .examples = "holdfast serve --exec 'billing.*=./charge.sh'\n"
+                "curl -s http://127.0.0.1:8420/v1/runs -H 'Content-Type: application/json' -d "
+                "'{\"workflow\":\"billing.charge.v1\",\"input\":{\"invoice\":42}}'",
+    .options = options,
+    .creates = true,
+    .run = serve,
+};

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/access.h"
+
+#include "server/request.h"
+#include "util/alloc.h"
+#include "util/clock.h"
+#include "util/error.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FRESH_FOR HF_SECONDS(5) /* a revoked token is noticed after that */
+enum { MOST_KNOWN = 1000 };
+
+struct hf__access {
+    hf_client *base;
+    bool open;
+    pthread_mutex_t mutex;
+    struct hf__caller *known; /* newest first */
+};
+
+hf_code hf__access_new(struct hf__access **out, hf_client *base, bool open, hf_error *err)
+{
+    struct hf__access *access = hf__calloc(1, sizeof *access);
+    if (!access)
+        return hf__nomem(err);
+    access->base = base;
+    access->open = open;
+    pthread_mutex_init(&access->mutex, NULL);
+    *out = access;
+    return HF_OK;
+}
+
+/* Under the mutex. */
+static void let_go(struct hf__caller *caller)
+{
+    if (--caller->holders > 0)
+        return;
+    hf_close(caller->client);
+    free(caller->key);
+    free(caller);
+}
+
+void hf__caller_release(struct hf__access *access, struct hf__caller *caller)
+{
+    if (!caller)
+        return;
+    pthread_mutex_lock(&access->mutex);
+    let_go(caller);
+    pthread_mutex_unlock(&access->mutex);
+}
+
+static void forget_from(struct hf__caller **place)
+{
+    while (*place) {
+        struct hf__caller *caller = *place;
+        *place = caller->next;
+        let_go(caller);
+    }
+}
+
+void hf__access_forget(struct hf__access *access)
+{
+    pthread_mutex_lock(&access->mutex);
+    forget_from(&access->known);
+    pthread_mutex_unlock(&access->mutex);
+}
+
+void hf__access_free(struct hf__access *access)
+{
+    if (!access)
+        return;
+    hf__access_forget(access);
+    pthread_mutex_destroy(&access->mutex);
+    free(access);
+}
+
+static struct hf__caller *recall(struct hf__access *access, const char *key)
+{
+    struct hf__caller *found = NULL;
+    pthread_mutex_lock(&access->mutex);
+    for (struct hf__caller *caller = access->known; caller && !found; caller = caller->next)
+        if (strcmp(caller->key, key) == 0 && hf__monotonic_us() < caller->stale_at)
+            found = caller;
+    if (found)
+        found->holders++;
+    pthread_mutex_unlock(&access->mutex);
+    return found;
+}
+
+/* Keeps the newest ones; those with the same key that are stale fall off the end in time. */
+static void remember(struct hf__access *access, struct hf__caller *caller)
+{
+    pthread_mutex_lock(&access->mutex);
+    caller->holders = 2;
+    caller->next = access->known;
+    access->known = caller;
+    struct hf__caller **place = &access->known;
+    for (int i = 0; *place && i < MOST_KNOWN; i++) {
+        struct hf__caller *other = *place;
+        if (other != caller && strcmp(other->key, caller->key) == 0) {
+            *place = other->next;
+            let_go(other);
+        } else {
+            place = &other->next;
+        }
+    }
+    forget_from(place);
+    pthread_mutex_unlock(&access->mutex);
+}
+
+static hf_code meet(struct hf__access *access, struct hf__caller **out, const char *key,
+                    const char *tenant, const char *actor, unsigned may, hf_error *err)
+{
+    struct hf__caller *caller = hf__calloc(1, sizeof *caller);
+    char *copy = hf__strdup(key);
+    hf_code code = caller && copy ? hf_open_as(&caller->client, access->base, tenant, actor, err)
+                                  : hf__nomem(err);
+    if (code != HF_OK) {
+        free(caller);
+        free(copy);
+        return code;
+    }
+    caller->may = may;
+    caller->key = copy;
+    caller->stale_at = hf__monotonic_us() + FRESH_FOR;
+    remember(access, caller);
+    *out = caller;
+    return HF_OK;
+}
+
+/* Without tokens everybody who reaches the server may do everything, in the tenant that they name. */
+static hf_code find_open(struct hf__access *access, struct hf__request *request, hf_error *err)
+{
+    const char *tenant = hf__request_header(request, "Holdfast-Tenant");
+    const char *actor = hf__request_header(request, "Holdfast-Actor");
+    const char *key =
+        hf__arena_printf(&request->arena, "open %s %s", tenant ? tenant : "", actor ? actor : "");
+    if (!key)
+        return hf__nomem(err);
+    request->caller = recall(access, key);
+    if (request->caller)
+        return HF_OK;
+    return meet(access, &request->caller, key, tenant, actor ? actor : "http", ~0u, err);
+}
+
+static hf_code refuse(struct hf__request *request, int status, const char *name, const char *title)
+{
+    hf__reply_problem_as(request, status, name, title, NULL);
+    if (status == 401)
+        hf__reply_header(request, "WWW-Authenticate", "Bearer realm=\"holdfast\"");
+    return HF_NOT_ALLOWED;
+}
+
+hf_code hf__access_check(struct hf__access *access, struct hf__request *request, hf_error *err)
+{
+    if (request->route->may == HF__MAY_ANYONE)
+        return HF_OK;
+    hf_code code = access->open
+                       ? find_open(access, request, err)
+                       : refuse(request, 401, "no_token", "send a token as Authorization: Bearer");
+    if (code != HF_OK)
+        return code;
+    request->client = request->caller->client;
+    if (!(request->caller->may & request->route->may))
+        return refuse(request, 403, "forbidden", "the token's roles do not allow this");
+    return HF_OK;
+}

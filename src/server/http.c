@@ -1,0 +1,374 @@
+/* Between libmicrohttpd and the handlers.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "server/inner.h"
+#include "server/park.h"
+
+#include "client/client.h"
+#include "server/stream.h"
+#include "util/alloc.h"
+#include "util/clock.h"
+#include "util/error.h"
+
+#include <inttypes.h>
+#include <microhttpd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/http.h"
+
+enum { MOST_PAIRS = 200 }; /* headers, or parameters of a query */
+
+/* ---- Lifetime ---- */
+
+void hf__request_hold(struct hf__request *request)
+{
+    atomic_fetch_add(&request->holders, 1);
+}
+
+void hf__request_release(struct hf__request *request)
+{
+    if (atomic_fetch_sub(&request->holders, 1) > 1)
+        return;
+    if (request->kept_free)
+        request->kept_free(request->kept);
+    hf__caller_release(request->server->access, request->caller);
+    hf__buffer_free(&request->body);
+    hf__buffer_free(&request->out);
+    hf__buffer_free(&request->stream.out);
+    pthread_mutex_destroy(&request->mutex);
+    hf__arena_free(&request->arena);
+    free(request);
+}
+
+bool hf__request_must_answer(const struct hf__request *request)
+{
+    return atomic_load(&request->server->stopping) || hf__monotonic_us() >= request->deadline;
+}
+
+/* ---- Receiving ---- */
+
+struct gathering {
+    struct hf__request *request;
+    struct hf__pair *pairs;
+    size_t count;
+    bool decode;
+    bool bad;
+};
+
+static enum MHD_Result gather_one(void *arg, enum MHD_ValueKind kind, const char *name,
+                                  size_t name_length, const char *value, size_t value_length)
+{
+    struct gathering *into = arg;
+    struct hf__arena *arena = &into->request->arena;
+    (void)kind;
+    if (into->count == MOST_PAIRS) {
+        into->bad = true;
+        return MHD_NO;
+    }
+    struct hf__pair *pair = &into->pairs[into->count++];
+    value = value ? value : "";
+    if (into->decode) {
+        pair->name = hf__percent_decode(arena, name, name_length, true);
+        pair->value = hf__percent_decode(arena, value, value_length, true);
+    } else {
+        pair->name = hf__arena_strndup(arena, name, name_length);
+        pair->value = hf__arena_strndup(arena, value, value_length);
+    }
+    into->bad = into->bad || !pair->name || !pair->value;
+    return into->bad ? MHD_NO : MHD_YES;
+}
+
+static bool gather(struct hf__request *request, enum MHD_ValueKind kind, struct hf__pair **pairs,
+                   size_t *count)
+{
+    int there = MHD_get_connection_values_n(request->connection, kind, NULL, NULL);
+    struct gathering into = { .request = request, .decode = kind == MHD_GET_ARGUMENT_KIND };
+    size_t room = there < MOST_PAIRS ? (size_t)(there > 0 ? there : 0) : MOST_PAIRS;
+    into.pairs = hf__arena_calloc(&request->arena, room + 1, sizeof *into.pairs);
+    if (!into.pairs || there > MOST_PAIRS)
+        return false;
+    MHD_get_connection_values_n(request->connection, kind, gather_one, &into);
+    *pairs = into.pairs;
+    *count = into.count;
+    return !into.bad;
+}
+
+static bool decode_args(struct hf__request *request, const struct hf__path_match *match)
+{
+    for (int i = 0; i < HF__PATH_ARGS && match->starts[i]; i++) {
+        request->args[i] =
+            hf__percent_decode(&request->arena, match->starts[i], match->lengths[i], false);
+        if (!request->args[i])
+            return false;
+    }
+    return true;
+}
+
+static void find_route(struct hf__request *request)
+{
+    struct hf__path_match match;
+    switch (hf__route_match(&match, request->method, request->path)) {
+    case HF__MATCHED:
+        request->route = match.route;
+        if (!decode_args(request, &match))
+            hf__reply_problem_as(request, 400, "invalid", "the path is not well-formed", NULL);
+        break;
+    case HF__NO_SUCH_METHOD:
+        hf__reply_problem_as(request, 405, "method_not_allowed",
+                             "this path does not have this method", NULL);
+        hf__reply_header(request, "Allow", match.allowed);
+        break;
+    case HF__NO_SUCH_PATH:
+        hf__reply_problem_as(request, 404, "no_such_path", "there is nothing at this path", NULL);
+        break;
+    }
+}
+
+static void too_large(struct hf__request *request)
+{
+    char detail[100];
+    snprintf(detail, sizeof detail, "the body may have at most %zu bytes",
+             request->server->options.max_body);
+    hf__reply_problem_as(request, 413, "too_large", hf_code_meaning(HF_TOO_LARGE), detail);
+}
+
+/* What can be refused before the body has come. */
+static void check_early(struct hf__request *request)
+{
+    const char *length = hf__request_header(request, "Content-Length");
+    if (length && strtoull(length, NULL, 10) > request->server->options.max_body)
+        too_large(request);
+    else
+        hf__check_origin(request);
+    if (!request->answered)
+        find_route(request);
+}
+
+static struct hf__request *begin(struct hf__server *server, struct MHD_Connection *connection,
+                                 const char *url, const char *method)
+{
+    struct hf__request *request = hf__calloc(1, sizeof *request);
+    if (!request)
+        return NULL;
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    request->server = server;
+    request->connection = connection;
+    request->entry = info ? info->socket_context : NULL;
+    request->begun = hf__monotonic_us();
+    atomic_init(&request->holders, 1);
+    pthread_mutex_init(&request->mutex, NULL);
+    hf__arena_init(&request->arena, 1024);
+    request->path = hf__arena_strdup(&request->arena, url);
+    request->method = hf__arena_strdup(&request->arena, method);
+    atomic_fetch_add(&server->pending, 1);
+    if (!request->path || !request->method) {
+        hf__request_release(request);
+        return NULL;
+    }
+    if (!gather(request, MHD_HEADER_KIND, &request->headers, &request->header_count) ||
+        !gather(request, MHD_GET_ARGUMENT_KIND, &request->query, &request->query_count))
+        hf__reply_problem_as(request, 400, "invalid",
+                             "the query or the headers are not well-formed", NULL);
+    else
+        check_early(request);
+    return request;
+}
+
+static void take_body(struct hf__request *request, const char *bytes, size_t length)
+{
+    if (request->answered)
+        return;
+    if (length > request->server->options.max_body - request->body.length) {
+        hf__buffer_free(&request->body);
+        too_large(request);
+        return;
+    }
+    hf__buffer_add(&request->body, bytes, length);
+    if (request->body.failed)
+        hf__reply_problem_as(request, 503, "out_of_memory", hf_code_meaning(HF_NOMEM), NULL);
+}
+
+/* ---- Answering ---- */
+
+static void add_headers(struct hf__request *request, struct MHD_Response *response)
+{
+    const char *type = request->type ? request->type : "application/json";
+    if (request->status != 204)
+        MHD_add_response_header(response, "Content-Type", type);
+    MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+    bool cached = false;
+    for (int i = 0; i < request->answer_header_count; i++) {
+        const struct hf__pair *header = &request->answer_headers[i];
+        cached = cached || strcmp(header->name, "Cache-Control") == 0;
+        MHD_add_response_header(response, header->name, header->value);
+    }
+    if (!cached)
+        MHD_add_response_header(response, "Cache-Control", "no-store");
+}
+
+static struct MHD_Response *make_response(struct hf__request *request)
+{
+    if (request->stream.on)
+        return hf__stream_response(request);
+    const void *bytes = request->fixed ? request->fixed : request->out.data;
+    size_t length = request->fixed ? request->fixed_length : request->out.length;
+    union {
+        const void *in;
+        void *out;
+    } body = { .in = bytes ? bytes : "" };
+    return MHD_create_response_from_buffer(length, body.out, MHD_RESPMEM_PERSISTENT);
+}
+
+/* "Not modified" where the caller has this answer already. */
+static void shorten(struct hf__request *request)
+{
+    const char *known = hf__request_header(request, "If-None-Match");
+    for (int i = 0; known && i < request->answer_header_count; i++)
+        if (strcmp(request->answer_headers[i].name, "ETag") == 0 &&
+            strcmp(request->answer_headers[i].value, known) == 0 && request->status == 200) {
+            request->status = 304;
+            request->fixed = "";
+            request->fixed_length = 0;
+        }
+}
+
+static enum MHD_Result send_answer(struct hf__request *request)
+{
+    shorten(request);
+    struct MHD_Response *response = make_response(request);
+    if (!response)
+        return MHD_NO;
+    add_headers(request, response);
+    enum MHD_Result result =
+        MHD_queue_response(request->connection, (unsigned)request->status, response);
+    MHD_destroy_response(response);
+    return result;
+}
+
+void hf__request_resume(struct hf__request *request)
+{
+    MHD_resume_connection(request->connection);
+}
+
+/* ---- Working ---- */
+
+static void call_handler(struct hf__request *request)
+{
+    hf_error err = { 0 };
+    hf_code code = HF_OK;
+    if (request->calls++ == 0)
+        code = hf__access_check(request->server->access, request, &err);
+    if (code == HF_OK)
+        code = request->route->handle(request, &err);
+    if (code != HF_OK && !request->answered) {
+        err.code = code;
+        hf__reply_problem(request, &err);
+    }
+}
+
+void hf__request_work(struct hf__request *request)
+{
+    if (request->stream.on && hf__stream_is_over(request)) {
+        hf__park_leave(request);
+        return;
+    }
+    call_handler(request);
+    if (request->stream.on) {
+        hf__stream_pump(request);
+        return;
+    }
+    if (request->parked) {
+        hf__park_enter(request);
+        return;
+    }
+    hf__park_leave(request);
+    hf__gzip_answer(request);
+    hf__request_resume(request);
+}
+
+enum MHD_Result hf__on_request(void *arg, struct MHD_Connection *connection, const char *url,
+                               const char *method, const char *version, const char *upload,
+                               size_t *upload_size, void **context)
+{
+    struct hf__server *server = arg;
+    struct hf__request *request = *context;
+    (void)version;
+    if (!request) {
+        request = *context = begin(server, connection, url, method);
+        if (!request)
+            return MHD_NO;
+        return request->answered ? send_answer(request) : MHD_YES;
+    }
+    if (*upload_size > 0) {
+        take_body(request, upload, *upload_size);
+        *upload_size = 0;
+        return MHD_YES;
+    }
+    if (!request->received) {
+        request->received = true;
+        hf__sweep_busy(server->sweep, request->entry);
+        if (!request->answered) {
+            hf__request_hold(request);
+            MHD_suspend_connection(connection);
+            hf__hands_give(server->hands, request);
+            return MHD_YES;
+        }
+    }
+    return send_answer(request);
+}
+
+static void log_request(const struct hf__request *request)
+{
+    const struct hf__server_options *options = &request->server->options;
+    if (!options->log)
+        return;
+    struct hf__server_event event = {
+        .method = request->method,
+        .path = request->path,
+        .tenant = request->client ? request->client->tenant : NULL,
+        .actor = request->client ? request->client->actor : NULL,
+        .status = request->status,
+        .duration = hf__monotonic_us() - request->begun,
+    };
+    options->log(&event, options->log_arg);
+}
+
+void hf__on_completed(void *arg, struct MHD_Connection *connection, void **context,
+                      enum MHD_RequestTerminationCode code)
+{
+    struct hf__server *server = arg;
+    struct hf__request *request = *context;
+    (void)connection, (void)code;
+    if (!request)
+        return;
+    *context = NULL;
+    log_request(request);
+    hf__sweep_idle(server->sweep, request->entry);
+    if (request->stream.on)
+        hf__stream_hang_up(request);
+    atomic_fetch_sub(&server->pending, 1);
+    hf__request_release(request);
+}
+
+void hf__on_connection(void *arg, struct MHD_Connection *connection, void **context,
+                       enum MHD_ConnectionNotificationCode code)
+{
+    struct hf__server *server = arg;
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        const union MHD_ConnectionInfo *info =
+            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        *context = info ? hf__sweep_add(server->sweep, info->connect_fd) : NULL;
+    } else {
+        hf__sweep_remove(server->sweep, *context);
+        *context = NULL;
+    }
+}
+
+/* The path and the query are decoded by us, part by part, so that an encoded slash is no separator. */
+size_t hf__on_unescape(void *arg, struct MHD_Connection *connection, char *text)
+{
+    (void)arg, (void)connection;
+    return strlen(text);
+}

@@ -1,0 +1,65 @@
+/* The inside of the server, for its own files.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef HF_SERVER_INNER_H
+#define HF_SERVER_INNER_H
+
+#include "server/request.h"
+#include "server/server.h"
+
+#include <stdatomic.h>
+
+struct MHD_Daemon;
+struct hf__hands;
+struct hf__park;
+struct hf__sweep;
+
+struct hf__server {
+    struct hf__server_options options;
+    hf_client *client; /* borrowed: the store */
+    struct hf__access *access;
+    struct hf__hands *hands;
+    struct hf__park *park;
+    struct hf__sweep *sweep;
+    struct MHD_Daemon *daemon;
+    char url[300];
+    char *openapi; /* the document, made at the start */
+    size_t openapi_length;
+    atomic_bool stopping;
+    atomic_int pending; /* requests that have arrived and are not answered */
+    int64_t started_at; /* us since the epoch */
+};
+
+/* ---- hands.c: threads that call handlers ---- */
+
+hf_code hf__hands_new(struct hf__hands **out, int count, hf_error *err);
+/* Takes over one hold on the request, released when the hand is done with it. */
+void hf__hands_give(struct hf__hands *hands, struct hf__request *request);
+/* Waits for those at work; what is queued is answered too. */
+void hf__hands_free(struct hf__hands *hands);
+/* http.c: calls the handler and sends, parks or streams. */
+void hf__request_work(struct hf__request *request);
+
+/* ---- http.c ---- */
+
+void hf__request_hold(struct hf__request *request);
+void hf__request_release(struct hf__request *request);
+/* The answer is ready: the connection goes on. */
+void hf__request_resume(struct hf__request *request);
+
+/* ---- sweep.c: connections that take too long to send a request ---- */
+
+struct hf__sweep_entry;
+hf_code hf__sweep_new(struct hf__sweep **out, int64_t limit, hf_error *err);
+void hf__sweep_free(struct hf__sweep *sweep);
+struct hf__sweep_entry *hf__sweep_add(struct hf__sweep *sweep, int fd);
+void hf__sweep_remove(struct hf__sweep *sweep, struct hf__sweep_entry *entry);
+/* A request has arrived whole: it may take its time. `idle`: it was answered, the next may come. */
+void hf__sweep_busy(struct hf__sweep *sweep, struct hf__sweep_entry *entry);
+void hf__sweep_idle(struct hf__sweep *sweep, struct hf__sweep_entry *entry);
+
+/* ---- gzip.c ---- */
+
+/* Whether the caller takes gzip and the answer is worth it; then `out` is replaced. */
+void hf__gzip_answer(struct hf__request *request);
+
+#endif

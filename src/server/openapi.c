@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/openapi.h"
+
+#include "server/route.h"
+#include "util/error.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define set(object, name, value) json_object_set_new(object, name, value)
+#define text(value) json_string(value)
+
+static json_t *with_format(const char *type, const char *format)
+{
+    return json_pack("{s:s,s:s}", "type", type, "format", format);
+}
+
+static json_t *array_of(json_t *items)
+{
+    return json_pack("{s:s,s:o}", "type", "array", "items", items);
+}
+
+static json_t *status_schema(void)
+{
+    json_t *names = json_array();
+    for (int i = 0; i < HF_STATUS_COUNT; i++)
+        json_array_append_new(names, text(hf_status_name((hf_status)i)));
+    return json_pack("{s:s,s:o}", "type", "string", "enum", names);
+}
+
+static json_t *schema_of(enum hf__field_kind kind)
+{
+    switch (kind) {
+    case HF__FIELD_TEXT: return json_pack("{s:s}", "type", "string");
+    case HF__FIELD_JSON: return json_object();
+    case HF__FIELD_WORDS: return array_of(json_pack("{s:s}", "type", "string"));
+    case HF__FIELD_INT:
+    case HF__FIELD_INT64: return json_pack("{s:s}", "type", "integer");
+    case HF__FIELD_BOOL: return json_pack("{s:s}", "type", "boolean");
+    case HF__FIELD_TIME: return with_format("string", "date-time");
+    case HF__FIELD_DURATION: return json_pack("{s:s,s:[s]}", "type", "string", "examples", "1m30s");
+    case HF__FIELD_ID: return with_format("string", "uuid");
+    case HF__FIELD_STATUS: return status_schema();
+    case HF__FIELD_STATUSES: return array_of(status_schema());
+    }
+    return json_object();
+}
+
+/* Most values of a record may be null. */
+static json_t *nullable(json_t *schema)
+{
+    json_t *type = json_object_get(schema, "type");
+    if (json_is_string(type))
+        json_object_set_new(schema, "type", json_pack("[s,s]", json_string_value(type), "null"));
+    json_t *values = json_object_get(schema, "enum");
+    if (values)
+        json_array_append_new(values, json_null());
+    return schema;
+}
+
+static bool never_null(enum hf__field_kind kind)
+{
+    return kind == HF__FIELD_INT || kind == HF__FIELD_INT64 || kind == HF__FIELD_BOOL ||
+           kind == HF__FIELD_STATUS;
+}
+
+static json_t *record_schema(const struct hf__field *fields)
+{
+    json_t *properties = json_object();
+    json_t *required = json_array();
+    for (; fields->name; fields++) {
+        json_t *schema = schema_of(fields->kind);
+        set(properties, fields->name, never_null(fields->kind) ? schema : nullable(schema));
+        json_array_append_new(required, text(fields->name));
+    }
+    return json_pack("{s:s,s:o,s:o}", "type", "object", "properties", properties, "required",
+                     required);
+}
+
+static json_t *body_schema(const struct hf__member *members)
+{
+    json_t *properties = json_object();
+    json_t *required = json_array();
+    for (; members->name; members++) {
+        json_t *schema = schema_of(members->kind);
+        if (members->about)
+            set(schema, "description", text(members->about));
+        if (members->required)
+            json_array_append_new(required, text(members->name));
+        set(properties, members->name, schema);
+    }
+    json_t *schema = json_pack("{s:s,s:o,s:b}", "type", "object", "properties", properties,
+                               "additionalProperties", 0);
+    if (json_array_size(required) > 0)
+        set(schema, "required", required);
+    else
+        json_decref(required);
+    return schema;
+}
+
+static json_t *reference(const char *schema)
+{
+    char path[100];
+    snprintf(path, sizeof path, "#/components/schemas/%s", schema);
+    return json_pack("{s:s}", "$ref", path);
+}
+
+static json_t *list_schema(json_t *items)
+{
+    return json_pack("{s:s,s:{s:o,s:o},s:[s,s]}", "type", "object", "properties", "items",
+                     array_of(items), "next", nullable(json_pack("{s:s}", "type", "string")),
+                     "required", "items", "next");
+}
+
+static json_t *content(const char *type, json_t *schema)
+{
+    return json_pack("{s:{s:o}}", type, "schema", schema);
+}
+
+static json_t *answer_content(const struct hf__route *route)
+{
+    json_t *one = route->schema ? reference(route->schema) : json_pack("{s:s}", "type", "object");
+    switch (route->shape) {
+    case HF__SHAPE_ONE: return content("application/json", one);
+    case HF__SHAPE_LIST: return content("application/json", list_schema(one));
+    case HF__SHAPE_STREAM:
+        json_decref(one);
+        return content("text/event-stream", json_pack("{s:s}", "type", "string"));
+    case HF__SHAPE_TEXT:
+        json_decref(one);
+        return content("text/plain", json_pack("{s:s}", "type", "string"));
+    case HF__SHAPE_NONE: break;
+    }
+    json_decref(one);
+    return NULL;
+}
+
+static void add_parameter(json_t *parameters, const char *name, size_t length, const char *where,
+                          json_t *schema, const char *about)
+{
+    json_t *parameter = json_pack("{s:s%,s:s,s:b,s:o}", "name", name, length, "in", where,
+                                  "required", strcmp(where, "path") == 0, "schema", schema);
+    if (about)
+        set(parameter, "description", text(about));
+    if (json_is_array(json_object_get(schema, "items")) ||
+        strcmp(json_string_value(json_object_get(schema, "type"))
+                   ? json_string_value(json_object_get(schema, "type"))
+                   : "",
+               "array") == 0)
+        set(parameter, "explode", json_false());
+    json_array_append_new(parameters, parameter);
+}
+
+static json_t *parameters_of(const struct hf__route *route)
+{
+    json_t *parameters = json_array();
+    for (const char *at = strchr(route->path, '{'); at; at = strchr(at, '{')) {
+        size_t length = strcspn(++at, "}");
+        bool id = length == 2 && strncmp(at, "id", 2) == 0;
+        add_parameter(parameters, at, length, "path", schema_of(id ? HF__FIELD_ID : HF__FIELD_TEXT),
+                      NULL);
+    }
+    for (const struct hf__member *member = route->query; member && member->name; member++)
+        add_parameter(parameters, member->name, strlen(member->name), "query",
+                      schema_of(member->kind), member->about);
+    return parameters;
+}
+
+static json_t *request_body(const struct hf__route *route)
+{
+    json_t *media = json_pack("{s:o}", "schema", body_schema(route->body));
+    json_t *example = route->example ? json_loads(route->example, JSON_DECODE_ANY, NULL) : NULL;
+    bool required = false;
+    for (const struct hf__member *member = route->body; member->name; member++)
+        required = required || member->required;
+    if (example)
+        set(media, "example", example);
+    return json_pack("{s:b,s:{s:o}}", "required", required, "content", "application/json", media);
+}
+
+static json_t *responses_of(const struct hf__route *route)
+{
+    char status[12];
+    json_t *answer = json_pack("{s:s}", "description", route->summary);
+    json_t *body = answer_content(route);
+    json_t *problem = json_pack("{s:s,s:o}", "description", "a problem", "content",
+                                content("application/problem+json", reference("Problem")));
+    if (body)
+        set(answer, "content", body);
+    snprintf(status, sizeof status, "%d", route->status);
+    return json_pack("{s:o,s:o}", status, answer, "4XX", problem);
+}
+
+static json_t *operation(const struct hf__route *route)
+{
+    json_t *operation = json_pack("{s:s,s:[s],s:s,s:o,s:o}", "operationId", route->name, "tags",
+                                  route->tag, "summary", route->summary, "parameters",
+                                  parameters_of(route), "responses", responses_of(route));
+    if (route->details)
+        set(operation, "description", text(route->details));
+    if (route->body)
+        set(operation, "requestBody", request_body(route));
+    if (route->may == HF__MAY_ANYONE)
+        set(operation, "security", json_array());
+    return operation;
+}
+
+static void add_route(json_t *paths, json_t *schemas, const struct hf__route *route)
+{
+    char method[10] = "";
+    json_t *path = json_object_get(paths, route->path);
+    if (!path) {
+        path = json_object();
+        set(paths, route->path, path);
+    }
+    for (size_t i = 0; route->method[i] && i < sizeof method - 1; i++)
+        method[i] = (char)(route->method[i] | 0x20);
+    set(path, method, operation(route));
+    if (route->schema && route->answer && !json_object_get(schemas, route->schema))
+        set(schemas, route->schema, record_schema(route->answer));
+}
+
+static json_t *problem_schema(void)
+{
+    return json_pack("{s:s,s:{s:o,s:o,s:o,s:o},s:[s,s,s]}", "type", "object", "properties", "type",
+                     with_format("string", "uri"), "title", schema_of(HF__FIELD_TEXT), "status",
+                     schema_of(HF__FIELD_INT), "detail", nullable(schema_of(HF__FIELD_TEXT)),
+                     "required", "type", "title", "status");
+}
+
+static json_t *document(void)
+{
+    json_t *paths = json_object();
+    json_t *schemas = json_pack("{s:o}", "Problem", problem_schema());
+    const struct hf__route *route;
+    for (size_t i = 0; (route = hf__route_at(i))->method; i++)
+        add_route(paths, schemas, route);
+    return json_pack(
+        "{s:s,s:{s:s,s:s,s:s,s:{s:s,s:s}},s:[{s:s}],s:[{s:[]}],s:o,s:{s:o,s:{s:{s:s,s:s}}}}",
+        "openapi", "3.1.0", "info", "title", "Holdfast", "version", HF__VERSION, "description",
+        "Durable workflows on SQLite and PostgreSQL.", "license", "name", "Apache-2.0",
+        "identifier", "Apache-2.0", "servers", "url", "/", "security", "token", "paths", paths,
+        "components", "schemas", schemas, "securitySchemes", "token", "type", "http", "scheme",
+        "bearer");
+}
+
+hf_code hf__openapi_make(char **out, size_t *length, hf_error *err)
+{
+    json_t *json = document();
+    *out = json ? json_dumps(json, JSON_COMPACT) : NULL;
+    json_decref(json);
+    if (!*out)
+        return hf__nomem(err);
+    *length = strlen(*out);
+    return HF_OK;
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/request.h"
+
+#include "util/error.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* ---- What was asked ---- */
+
+const char *hf__request_header(const struct hf__request *request, const char *name)
+{
+    for (size_t i = 0; i < request->header_count; i++)
+        if (strcasecmp(request->headers[i].name, name) == 0)
+            return request->headers[i].value;
+    return NULL;
+}
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+char *hf__percent_decode(struct hf__arena *arena, const char *text, size_t length, bool plus)
+{
+    char *out = hf__arena_alloc(arena, length + 1);
+    size_t used = 0;
+    for (size_t i = 0; out && i < length; i++) {
+        int byte = (unsigned char)text[i];
+        if (byte == '%') {
+            int high = i + 2 < length ? hex_digit(text[i + 1]) : -1;
+            int low = high >= 0 ? hex_digit(text[i + 2]) : -1;
+            byte = low >= 0 ? high * 16 + low : 0;
+            i += 2;
+        } else if (byte == '+' && plus) {
+            byte = ' ';
+        }
+        if (byte == 0)
+            return NULL;
+        out[used++] = (char)byte;
+    }
+    if (out)
+        out[used] = '\0';
+    return out;
+}
+
+static bool is_json(const char *type)
+{
+    static const char json[] = "application/json";
+    return type && strncasecmp(type, json, sizeof json - 1) == 0 &&
+           (type[sizeof json - 1] == '\0' || strchr("; ", type[sizeof json - 1]));
+}
+
+hf_code hf__request_body(struct hf__request *request, void *record, unsigned *given, hf_error *err)
+{
+    const char *body = request->body.data ? request->body.data : "";
+    if (given)
+        *given = 0;
+    if (request->body.length == 0)
+        body = "{}";
+    else if (!is_json(hf__request_header(request, "Content-Type")))
+        return hf__fail(err, HF_INVALID, "send the body as Content-Type: application/json");
+    size_t length = strlen(body);
+    if (request->body.length > 0 && length != request->body.length)
+        return hf__fail(err, HF_INVALID, "the body has a NUL byte");
+    return hf__members_read(record, request->route->body, &request->arena, body, length, given,
+                            err);
+}
+
+hf_code hf__request_query(struct hf__request *request, void *record, hf_error *err)
+{
+    hf_code code = HF_OK;
+    for (size_t i = 0; code == HF_OK && i < request->query_count; i++) {
+        const struct hf__pair *pair = &request->query[i];
+        const struct hf__member *member = hf__member_find(request->route->query, pair->name);
+        code = member ? hf__member_read_text(record, member, &request->arena, pair->value, err)
+                      : hf__member_unknown(request->route->query, pair->name, err);
+    }
+    return code;
+}
+
+hf_code hf__request_id(const struct hf__request *request, int n, hf_id *out, hf_error *err)
+{
+    return hf_id_parse(request->args[n], out)
+               ? HF_OK
+               : hf__fail(err, HF_NOT_FOUND, "\"%.60s\" is not an id", request->args[n]);
+}
+
+hf_code hf__request_if_match(const struct hf__request *request, int64_t *revision, hf_error *err)
+{
+    const char *text = hf__request_header(request, "If-Match");
+    char *end = NULL;
+    *revision = 0;
+    if (!text || strcmp(text, "*") == 0)
+        return HF_OK;
+    *revision = *text == '"' ? strtoll(text + 1, &end, 10) : 0;
+    if (*revision <= 0 || *revision > INT32_MAX || strcmp(end, "\"") != 0)
+        return hf__fail(err, HF_INVALID,
+                        "If-Match must be an ETag that a run was given with, as in \"3\"");
+    return HF_OK;
+}
+
+/* ---- The answer ---- */
+
+void hf__reply_header(struct hf__request *request, const char *name, const char *value)
+{
+    char *copy = hf__arena_strdup(&request->arena, value);
+    if (copy && request->answer_header_count < HF__MOST_HEADERS)
+        request->answer_headers[request->answer_header_count++] = (struct hf__pair){ name, copy };
+}
+
+hf_code hf__reply_done(struct hf__request *request, int status, hf_error *err)
+{
+    if (request->out.failed)
+        return hf__nomem(err);
+    request->status = status;
+    request->answered = true;
+    return HF_OK;
+}
+
+hf_code hf__reply_nothing(struct hf__request *request)
+{
+    request->status = 204;
+    request->answered = true;
+    return HF_OK;
+}
+
+hf_code hf__reply_record(struct hf__request *request, const struct hf__field *fields,
+                         const void *record, hf_error *err)
+{
+    hf__record_json(&request->out, fields, record);
+    return hf__reply_done(request, request->route->status, err);
+}
+
+hf_code hf__reply_run(struct hf__request *request, const hf_run *run, hf_error *err)
+{
+    char etag[32];
+    snprintf(etag, sizeof etag, "\"%" PRId64 "\"", run->revision);
+    hf__reply_header(request, "ETag", etag);
+    return hf__reply_record(request, hf__run_fields, run, err);
+}
+
+hf_code hf__reply_list(struct hf__request *request, const struct hf__field *fields,
+                       const void *items, size_t count, size_t size, const char *next,
+                       hf_error *err)
+{
+    struct hf__buffer *out = &request->out;
+    hf__buffer_add_text(out, "{\"items\":[");
+    for (size_t i = 0; i < count; i++) {
+        hf__buffer_add_text(out, i > 0 ? "," : "");
+        hf__record_json(out, fields, (const char *)items + i * size);
+    }
+    hf__buffer_add_text(out, "],\"next\":");
+    hf__json_add_text(out, next);
+    hf__buffer_add_text(out, "}");
+    return hf__reply_done(request, request->route->status, err);
+}

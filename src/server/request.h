@@ -1,0 +1,129 @@
+/* One HTTP request: what was asked, by whom, and the answer that is being made.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef HF_SERVER_REQUEST_H
+#define HF_SERVER_REQUEST_H
+
+#include "server/access.h"
+#include "server/route.h"
+
+#include <holdfast/client.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct MHD_Connection;
+struct hf__server;
+struct hf__sweep_entry;
+
+struct hf__pair {
+    const char *name;
+    const char *value; /* a query's values are decoded */
+};
+
+enum { HF__MOST_HEADERS = 8 }; /* in an answer, beside those that every answer has */
+
+/* Where a request waits; see park.h. Guarded by the park's mutex. */
+struct hf__parking {
+    bool listening; /* is told of what it listens to */
+    bool asleep;    /* waits to be called again */
+    bool news;      /* something was heard while it was awake */
+    bool any;       /* listens to the lanes of work, not to a run */
+    hf_id run;
+    int64_t until; /* monotonic us: is called again then at the latest */
+    struct hf__request *next_asleep, *previous_asleep; /* by `until` */
+    struct hf__request *next_listener, *previous_listener;
+};
+
+/* Events that are sent as they come. Guarded by `mutex`. */
+struct hf__stream {
+    bool on;           /* the answer is a stream */
+    bool ended;        /* nothing more will be added */
+    bool reader_waits; /* the connection is suspended until there is something to send */
+    bool full;         /* the writer waits until the client has read */
+    size_t sent;       /* bytes of `out` that have been handed to the connection */
+    struct hf__buffer out;
+};
+
+struct hf__request {
+    struct hf__server *server;
+    struct MHD_Connection *connection;
+    struct hf__sweep_entry *entry; /* of its connection */
+    atomic_int holders;            /* the connection, and whoever works on it; the last frees it */
+    pthread_mutex_t mutex;         /* guards gone and stream */
+    bool gone;                     /* the connection has ended */
+
+    /* What was asked. Everything lives in the arena. */
+    struct hf__arena arena;
+    const struct hf__route *route;
+    const char *method;
+    const char *path;
+    const char *args[HF__PATH_ARGS]; /* decoded */
+    struct hf__pair *headers;
+    size_t header_count;
+    struct hf__pair *query;
+    size_t query_count;
+    struct hf__buffer body;
+    bool received; /* the body is complete */
+    int64_t begun; /* monotonic us */
+
+    struct hf__caller *caller; /* who asks; holds the client */
+    hf_client *client;         /* bound to the caller's tenant and name; borrowed from it */
+
+    /* The handler's own, for when it is called again. */
+    void *kept;
+    void (*kept_free)(void *kept);
+    int64_t deadline; /* of a long poll, monotonic us; 0: not set yet */
+    int calls;        /* how often the handler was called */
+
+    /* The answer. */
+    int status;
+    const char *type; /* default application/json */
+    struct hf__buffer out;
+    struct hf__pair answer_headers[HF__MOST_HEADERS];
+    int answer_header_count;
+    const void *fixed; /* in place of `out`: bytes that live as long as the program */
+    size_t fixed_length;
+    bool answered; /* the connection may send it */
+    bool parked;   /* the handler wants to be called again, see park.h */
+
+    struct hf__parking parking;
+    struct hf__stream stream;
+    struct hf__request *next; /* in the hands' queue */
+};
+
+/* Whether a long poll has to answer now: its time is over, or the server stops. */
+bool hf__request_must_answer(const struct hf__request *request);
+/* NULL: there is none. Names of headers are compared without case. */
+const char *hf__request_header(const struct hf__request *request, const char *name);
+/* The body as the route's table says, or the query; `given` may be NULL. */
+hf_code hf__request_body(struct hf__request *request, void *record, unsigned *given,
+                         hf_error *err) HF_MUST_CHECK;
+hf_code hf__request_query(struct hf__request *request, void *record, hf_error *err) HF_MUST_CHECK;
+/* The n-th {name} of the path as a run's id. HF_NOT_FOUND when it is none. */
+hf_code hf__request_id(const struct hf__request *request, int n, hf_id *out,
+                       hf_error *err) HF_MUST_CHECK;
+/* The revision of If-Match; 0: none was given. */
+hf_code hf__request_if_match(const struct hf__request *request, int64_t *revision,
+                             hf_error *err) HF_MUST_CHECK;
+/* Decodes %XX; NULL: it is not well-formed or has a NUL. */
+char *hf__percent_decode(struct hf__arena *arena, const char *text, size_t length, bool plus);
+
+/* The value is copied into the request's arena. */
+void hf__reply_header(struct hf__request *request, const char *name, const char *value);
+/* One record with its table. Runs get an ETag by hf__reply_run. */
+hf_code hf__reply_record(struct hf__request *request, const struct hf__field *fields,
+                         const void *record, hf_error *err) HF_MUST_CHECK;
+hf_code hf__reply_run(struct hf__request *request, const hf_run *run, hf_error *err) HF_MUST_CHECK;
+/* `size` bytes each. `next` may be NULL. */
+hf_code hf__reply_list(struct hf__request *request, const struct hf__field *fields,
+                       const void *items, size_t count, size_t size, const char *next,
+                       hf_error *err) HF_MUST_CHECK;
+hf_code hf__reply_nothing(struct hf__request *request);
+/* After the handler has written into request->out. */
+hf_code hf__reply_done(struct hf__request *request, int status, hf_error *err) HF_MUST_CHECK;
+/* Replaces whatever was written by a problem (RFC 9457). */
+void hf__reply_problem(struct hf__request *request, const hf_error *err);
+void hf__reply_problem_as(struct hf__request *request, int status, const char *name,
+                          const char *title, const char *detail);
+
+#endif

@@ -1,0 +1,82 @@
+/* The table of routes: dispatch, access, the OpenAPI document and its examples are derived from it.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef HF_SERVER_ROUTE_H
+#define HF_SERVER_ROUTE_H
+
+#include "record/reader.h"
+
+struct hf__request;
+
+/* What a caller may do; a route wants one of these. Each but the last implies HF__MAY_READ, and HF__MAY_ADMIN all before it. */
+enum hf__may {
+    HF__MAY_ANYONE = 0,       /* needs no token */
+    HF__MAY_READ = 1 << 0,    /* see */
+    HF__MAY_TRIGGER = 1 << 1, /* start runs, send signals */
+    HF__MAY_WORK = 1 << 2,    /* claim runs and commit them */
+    HF__MAY_OPERATE = 1 << 3, /* cancel, pause, retry, delete; workflows and schedules */
+    HF__MAY_ADMIN = 1 << 4,   /* tokens, subscriptions, purge */
+    HF__MAY_ROOT = 1 << 5     /* tenants */
+};
+
+/* Answers through the request (request.h). Any code but HF_OK becomes a problem. Called from a hand's thread, and again for
+ * a request that was parked (park.h). */
+typedef hf_code (*hf__handle)(struct hf__request *request, hf_error *err);
+
+enum hf__shape {
+    HF__SHAPE_NONE,   /* 204, or a body that the details tell of */
+    HF__SHAPE_ONE,    /* an object with `answer`'s fields */
+    HF__SHAPE_LIST,   /* {"items": [...], "next": cursor or null} */
+    HF__SHAPE_STREAM, /* text/event-stream of such objects */
+    HF__SHAPE_TEXT    /* plain text */
+};
+
+struct hf__route {
+    const char *method;
+    const char *path; /* "/v1/runs/{id}" */
+    const char *name; /* operationId */
+    const char *tag;  /* the group it is listed in */
+    enum hf__may may;
+    int status; /* of success */
+    hf__handle handle;
+    const char *summary; /* one line, no full stop */
+    const char *details; /* may be NULL */
+    const struct hf__member *query;
+    const struct hf__member *body; /* of the JSON object in the request */
+    const struct hf__field *answer;
+    const char *schema; /* the answer's name in the document; with `answer` */
+    enum hf__shape shape;
+    const char *example; /* a request body; the tests send it */
+    bool raw;            /* the body is read by the handler itself, whatever its type */
+};
+
+/* Rows of a table: a route, and what it answers with. */
+#define HF__ROUTE(tag_, method_, path_, name_, may_, handle_, summary_, ...)                       \
+    {                                                                                              \
+        .method = method_, .path = path_, .name = name_, .tag = tag_, .may = HF__MAY_##may_,       \
+        .handle = handle_, .summary = summary_, __VA_ARGS__                                        \
+    }
+#define HF__ANSWERS(status_, shape_, schema_, fields_)                                             \
+    .status = status_, .shape = HF__SHAPE_##shape_, .schema = schema_, .answer = fields_
+#define HF__ROUTES_END                                                                             \
+    {                                                                                              \
+        .method = NULL                                                                             \
+    }
+
+enum { HF__PATH_ARGS = 3 }; /* most {names} in a path */
+
+/* All routes, in the order of the document; ends with a NULL method. */
+const struct hf__route *hf__route_at(size_t index);
+
+enum hf__match { HF__NO_SUCH_PATH, HF__NO_SUCH_METHOD, HF__MATCHED };
+
+struct hf__path_match {
+    const struct hf__route *route;
+    const char *starts[HF__PATH_ARGS]; /* the raw values of {names}, in the path */
+    size_t lengths[HF__PATH_ARGS];
+    char allowed[64]; /* HF__NO_SUCH_METHOD: for the Allow header */
+};
+
+/* HEAD is matched as GET. */
+enum hf__match hf__route_match(struct hf__path_match *out, const char *method, const char *path);
+
+#endif

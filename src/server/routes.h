@@ -1,0 +1,15 @@
+/* The groups of routes, one file each. Each ends with a NULL method.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef HF_SERVER_ROUTES_H
+#define HF_SERVER_ROUTES_H
+
+#include "server/route.h"
+
+extern const struct hf__route hf__run_routes[];
+extern const struct hf__route hf__workflow_routes[];
+extern const struct hf__route hf__schedule_routes[];
+extern const struct hf__route hf__worker_routes[];
+extern const struct hf__route hf__tenant_routes[];
+extern const struct hf__route hf__system_routes[];
+
+#endif

@@ -1,0 +1,41 @@
+/* About the server itself.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "server/inner.h"
+#include "server/routes.h"
+
+static hf_code openapi(struct hf__request *request, hf_error *err)
+{
+    (void)err;
+    hf__buffer_add(&request->out, request->server->openapi, request->server->openapi_length);
+    return hf__reply_done(request, 200, err);
+}
+
+static hf_code alive(struct hf__request *request, hf_error *err)
+{
+    hf__buffer_add_text(&request->out, "ok\n");
+    request->type = "text/plain; charset=utf-8";
+    return hf__reply_done(request, 200, err);
+}
+
+/* Whether requests can be served: the store answers, and the server is not about to stop. */
+static hf_code ready(struct hf__request *request, hf_error *err)
+{
+    int64_t now;
+    if (atomic_load(&request->server->stopping)) {
+        hf__reply_problem_as(request, 503, "stopping", "the server is stopping", NULL);
+        return HF_OK;
+    }
+    hf_code code = hf_store_now(request->server->client, &now, err);
+    return code == HF_OK ? alive(request, err) : code;
+}
+
+const struct hf__route hf__system_routes[] = {
+    HF__ROUTE("system", "GET", "/v1/openapi.json", "getOpenapi", ANYONE, openapi, "This document",
+              HF__ANSWERS(200, ONE, NULL, NULL)),
+    HF__ROUTE("system", "GET", "/healthz", "getHealth", ANYONE, alive, "Whether the server lives",
+              HF__ANSWERS(200, TEXT, NULL, NULL)),
+    HF__ROUTE("system", "GET", "/readyz", "getReadiness", ANYONE, ready,
+              "Whether the server can serve: its store answers",
+              HF__ANSWERS(200, TEXT, NULL, NULL)),
+    HF__ROUTES_END,
+};

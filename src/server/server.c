@@ -1,0 +1,188 @@
+/* Starting and stopping.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "server/server.h"
+
+#include "server/http.h"
+#include "server/inner.h"
+#include "server/openapi.h"
+#include "server/park.h"
+#include "util/alloc.h"
+#include "util/clock.h"
+#include "util/error.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum {
+    DEFAULT_CONNECTIONS = 20000,
+    SPARE_FILES = 200, /* for the store and what handlers open */
+    DEFAULT_HANDS = 8,
+    IDLE_SECONDS = 75,            /* of a connection between two requests */
+    CONNECTION_MEMORY = 16 * 1024 /* for the request's line and headers */
+};
+
+#define DEFAULT_BODY ((size_t)16 * 1024 * 1024)
+
+static void fill_defaults(struct hf__server_options *options)
+{
+    options->host = options->host ? options->host : "127.0.0.1";
+    options->max_body = options->max_body ? options->max_body : DEFAULT_BODY;
+    options->receive_limit = options->receive_limit ? options->receive_limit : HF_SECONDS(30);
+    options->hands = options->hands ? options->hands : DEFAULT_HANDS;
+    if (!options->max_connections)
+        options->max_connections = DEFAULT_CONNECTIONS;
+}
+
+/* As many connections as the system allows files for. */
+static void fit_files(struct hf__server_options *options)
+{
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0)
+        return;
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+    if (files.rlim_cur != RLIM_INFINITY &&
+        files.rlim_cur < (rlim_t)options->max_connections + SPARE_FILES)
+        options->max_connections =
+            files.rlim_cur > 2 * SPARE_FILES ? (int)files.rlim_cur - SPARE_FILES : SPARE_FILES;
+}
+
+union address {
+    struct sockaddr any;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+};
+
+static hf_code read_address(union address *out, const char *host, int port, hf_error *err)
+{
+    memset(out, 0, sizeof *out);
+    if (inet_pton(AF_INET, host, &out->v4.sin_addr) == 1) {
+        out->v4.sin_family = AF_INET;
+        out->v4.sin_port = htons((uint16_t)port);
+    } else if (inet_pton(AF_INET6, host, &out->v6.sin6_addr) == 1) {
+        out->v6.sin6_family = AF_INET6;
+        out->v6.sin6_port = htons((uint16_t)port);
+    } else {
+        return hf__fail(err, HF_INVALID, "\"%.100s\" is not an address to listen on", host);
+    }
+    return HF_OK;
+}
+
+static hf_code start_daemon(struct hf__server *server, hf_error *err)
+{
+    const struct hf__server_options *options = &server->options;
+    union address address;
+    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC;
+    hf_code code = read_address(&address, options->host, options->port, err);
+    if (code != HF_OK)
+        return code;
+    if (address.any.sa_family == AF_INET6)
+        flags |= MHD_USE_IPv6;
+    if (options->certificate)
+        flags |= MHD_USE_TLS;
+    struct MHD_OptionItem items[] = {
+        { MHD_OPTION_SOCK_ADDR, 0, &address },
+        { MHD_OPTION_NOTIFY_COMPLETED, (intptr_t)hf__on_completed, server },
+        { MHD_OPTION_NOTIFY_CONNECTION, (intptr_t)hf__on_connection, server },
+        { MHD_OPTION_UNESCAPE_CALLBACK, (intptr_t)hf__on_unescape, NULL },
+        { MHD_OPTION_CONNECTION_LIMIT, options->max_connections, NULL },
+        { MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS, NULL },
+        { MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY, NULL },
+        { MHD_OPTION_LISTEN_BACKLOG_SIZE, 1024, NULL },
+        { MHD_OPTION_STRICT_FOR_CLIENT, 1, NULL },
+        { options->certificate ? MHD_OPTION_HTTPS_MEM_CERT : MHD_OPTION_END, 0,
+          (void *)(intptr_t)options->certificate },
+        { options->certificate ? MHD_OPTION_HTTPS_MEM_KEY : MHD_OPTION_END, 0,
+          (void *)(intptr_t)options->private_key },
+        { MHD_OPTION_END, 0, NULL },
+    };
+    errno = 0;
+    server->daemon = MHD_start_daemon(flags, (uint16_t)options->port, NULL, NULL, hf__on_request,
+                                      server, MHD_OPTION_ARRAY, items, MHD_OPTION_END);
+    if (!server->daemon)
+        return hf__fail(err, HF_UNAVAILABLE, "cannot listen on %.100s port %d: %s", options->host,
+                        options->port,
+                        errno ? strerror(errno) : "the certificate or key is not usable");
+    return HF_OK;
+}
+
+static void note_url(struct hf__server *server)
+{
+    const union MHD_DaemonInfo *info =
+        MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_BIND_PORT);
+    bool v6 = strchr(server->options.host, ':') != NULL;
+    snprintf(server->url, sizeof server->url, "%s://%s%.100s%s:%d",
+             server->options.certificate ? "https" : "http", v6 ? "[" : "", server->options.host,
+             v6 ? "]" : "", info ? info->port : server->options.port);
+}
+
+static void server_free(struct hf__server *server)
+{
+    hf__hands_free(server->hands);
+    hf__park_free(server->park);
+    hf__sweep_free(server->sweep);
+    hf__access_free(server->access);
+    free(server->openapi);
+    free(server);
+}
+
+hf_code hf__server_start(struct hf__server **out, hf_client *client,
+                         const struct hf__server_options *options, hf_error *err)
+{
+    struct hf__server *server = hf__calloc(1, sizeof *server);
+    if (!server)
+        return hf__nomem(err);
+    server->options = *options;
+    server->client = client;
+    server->started_at = hf__clock_now(&hf__system_clock);
+    fill_defaults(&server->options);
+    fit_files(&server->options);
+    hf_code code = hf__openapi_make(&server->openapi, &server->openapi_length, err);
+    if (code == HF_OK)
+        code = hf__access_new(&server->access, client, options->open, err);
+    if (code == HF_OK)
+        code = hf__sweep_new(&server->sweep, server->options.receive_limit, err);
+    if (code == HF_OK)
+        code = hf__hands_new(&server->hands, server->options.hands, err);
+    if (code == HF_OK)
+        code = hf__park_new(&server->park, client, server->hands, err);
+    if (code == HF_OK)
+        code = start_daemon(server, err);
+    if (code != HF_OK) {
+        server_free(server);
+        return code;
+    }
+    note_url(server);
+    *out = server;
+    return HF_OK;
+}
+
+const char *hf__server_url(const struct hf__server *server)
+{
+    return server->url;
+}
+
+void hf__server_stop(struct hf__server *server, int64_t limit)
+{
+    if (!server)
+        return;
+    int64_t until = hf__monotonic_us() + limit;
+    MHD_socket listener = MHD_quiesce_daemon(server->daemon);
+    if (listener != MHD_INVALID_SOCKET)
+        close(listener);
+    atomic_store(&server->stopping, true);
+    while (atomic_load(&server->pending) > 0 && hf__monotonic_us() < until) {
+        hf__park_wake_all(server->park);
+        usleep(2000);
+    }
+    hf__park_wake_all(server->park);
+    hf__hands_free(server->hands); /* so that nothing is suspended when the daemon stops */
+    server->hands = NULL;
+    MHD_stop_daemon(server->daemon);
+    server_free(server);
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/stream.h"
+
+#include "server/inner.h"
+#include "server/park.h"
+
+#include <inttypes.h>
+#include <microhttpd.h>
+#include <string.h>
+
+enum { BLOCK = 2048, MOST_UNREAD = 256 * 1024 };
+
+void hf__stream_begin(struct hf__request *request)
+{
+    request->stream.on = true;
+    request->status = 200;
+    request->type = "text/event-stream";
+    hf__buffer_add_text(&request->out, "retry: 2000\n\n");
+}
+
+void hf__stream_event(struct hf__request *request, const char *name, int64_t id, const char *data,
+                      size_t length)
+{
+    hf__buffer_addf(&request->out, "id: %" PRId64 "\nevent: %s\ndata: ", id, name);
+    hf__buffer_add(&request->out, data, length);
+    hf__buffer_add_text(&request->out, "\n\n");
+}
+
+void hf__stream_keep_alive(struct hf__request *request)
+{
+    hf__buffer_add_text(&request->out, ":\n\n");
+}
+
+void hf__stream_end(struct hf__request *request)
+{
+    pthread_mutex_lock(&request->mutex);
+    request->stream.ended = true;
+    pthread_mutex_unlock(&request->mutex);
+}
+
+bool hf__stream_is_over(struct hf__request *request)
+{
+    pthread_mutex_lock(&request->mutex);
+    bool over = request->gone || request->stream.ended;
+    pthread_mutex_unlock(&request->mutex);
+    return over;
+}
+
+/* The connection has ended: whoever works for it finds out and lets go. */
+void hf__stream_hang_up(struct hf__request *request)
+{
+    pthread_mutex_lock(&request->mutex);
+    request->gone = true;
+    pthread_mutex_unlock(&request->mutex);
+    hf__park_wake(request);
+}
+
+static ssize_t stream_read(void *arg, uint64_t position, char *to, size_t room)
+{
+    struct hf__request *request = arg;
+    struct hf__stream *stream = &request->stream;
+    ssize_t taken = 0;
+    bool drained = false;
+    (void)position;
+    pthread_mutex_lock(&request->mutex);
+    size_t there = stream->out.length - stream->sent;
+    if (there > 0) {
+        size_t part = there < room ? there : room;
+        memcpy(to, stream->out.data + stream->sent, part);
+        stream->sent += part;
+        taken = (ssize_t)part;
+        if (part == there) {
+            stream->sent = 0;
+            hf__buffer_free(&stream->out);
+            drained = stream->full;
+            stream->full = false;
+        }
+    } else if (stream->ended) {
+        taken = MHD_CONTENT_READER_END_OF_STREAM;
+    } else {
+        stream->reader_waits = true;
+        MHD_suspend_connection(request->connection);
+    }
+    pthread_mutex_unlock(&request->mutex);
+    if (drained)
+        hf__park_wake(request);
+    return taken;
+}
+
+struct MHD_Response *hf__stream_response(struct hf__request *request)
+{
+    return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK, stream_read, request, NULL);
+}
+
+/* Moves what the handler wrote to the connection. True: it may write more. */
+static bool hand_over(struct hf__request *request)
+{
+    struct hf__stream *stream = &request->stream;
+    pthread_mutex_lock(&request->mutex);
+    hf__buffer_add(&stream->out, request->out.data, request->out.length);
+    stream->ended = stream->ended || stream->out.failed || request->out.failed;
+    stream->full = stream->out.length - stream->sent > MOST_UNREAD;
+    bool again = !stream->ended && !request->gone;
+    if (!request->gone && stream->reader_waits && (stream->out.length > 0 || stream->ended)) {
+        stream->reader_waits = false;
+        MHD_resume_connection(request->connection);
+    }
+    pthread_mutex_unlock(&request->mutex);
+    hf__buffer_clear(&request->out);
+    return again;
+}
+
+void hf__stream_pump(struct hf__request *request)
+{
+    bool first = !request->answered;
+    if (request->status != 200) { /* the handler failed: a client that comes back is told why */
+        hf__buffer_clear(&request->out);
+        hf__stream_end(request);
+    }
+    bool again = hand_over(request);
+    request->answered = true;
+    if (first)
+        hf__request_resume(request);
+    if (!again) {
+        request->parked = false;
+        hf__park_leave(request);
+        return;
+    }
+    if (request->stream.full)
+        request->parking.until = INT64_MAX; /* until the client has read */
+    hf__park_enter(request);
+}

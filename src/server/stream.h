@@ -1,0 +1,28 @@
+/* Server-sent events: an answer that goes on as long as the client listens.
+ *
+ * The handler calls hf__stream_begin the first time, adds events to request->out, and parks itself (park.h) each time. What
+ * it added is moved to the connection after it has returned; it is not called while the client is behind.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef HF_SERVER_STREAM_H
+#define HF_SERVER_STREAM_H
+
+#include "server/request.h"
+
+struct MHD_Response;
+
+void hf__stream_begin(struct hf__request *request);
+/* One event: `id` is what the client sends as Last-Event-ID to go on from there; the data is on one line. */
+void hf__stream_event(struct hf__request *request, const char *name, int64_t id, const char *data,
+                      size_t length);
+/* A comment, so that both sides notice a dead connection. */
+void hf__stream_keep_alive(struct hf__request *request);
+/* Nothing follows. */
+void hf__stream_end(struct hf__request *request);
+
+/* For http.c. */
+struct MHD_Response *hf__stream_response(struct hf__request *request);
+void hf__stream_pump(struct hf__request *request);
+bool hf__stream_is_over(struct hf__request *request);
+void hf__stream_hang_up(struct hf__request *request);
+
+#endif
