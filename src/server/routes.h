@@ -10,6 +10,7 @@ extern const struct hf__route hf__workflow_routes[];
 extern const struct hf__route hf__schedule_routes[];
 extern const struct hf__route hf__worker_routes[];
 extern const struct hf__route hf__tenant_routes[];
+extern const struct hf__route hf__live_routes[];
 extern const struct hf__route hf__system_routes[];
 
 #endif
