@@ -46,7 +46,8 @@ struct hf__route {
     const char *schema; /* the answer's name in the document; with `answer` */
     enum hf__shape shape;
     const char *example; /* a request body; the tests send it */
-    bool raw;            /* the body is read by the handler itself, whatever its type */
+    bool quick; /* is tried on the connection's own thread first; see hf__request.to_hand */
+    bool raw;   /* the body is read by the handler itself, whatever its type */
 };
 
 /* Rows of a table: a route, and what it answers with. */

@@ -4,7 +4,9 @@
 #include "server/routes.h"
 #include "server/wait.h"
 
-#include "util/clock.h"
+#include "client/coverage.h"
+#include "client/trigger.h"
+
 #include "util/error.h"
 
 #include <inttypes.h>
@@ -31,23 +33,67 @@ static hf_code take_idempotency_key(const struct hf__request *request, hf_trigge
     return HF_OK;
 }
 
+struct triggering {
+    struct hf__trigger_call call;
+    hf_trigger_spec spec;
+};
+
+static hf_code reply_triggered(struct hf__request *request, const hf_triggered *triggered,
+                               hf_error *err)
+{
+    char place[60] = "/v1/runs/";
+    hf_id_format(triggered->id, place + strlen(place));
+    hf__reply_header(request, "Location", place);
+    hf__record_json(&request->out, hf__triggered_fields, triggered);
+    return hf__reply_done(request, triggered->existed ? 200 : 201, err);
+}
+
+static void triggered_done(struct hf__trigger_call *call, void *arg)
+{
+    struct hf__request *request = arg;
+    hf_code code = call->out.code;
+    if (code == HF_OK)
+        code = reply_triggered(request, &call->out, &call->err);
+    if (code != HF_OK)
+        hf__reply_problem(request, &call->err);
+    hf__request_answered(request);
+}
+
+static hf_code read_trigger(struct hf__request *request, struct triggering **out, hf_error *err)
+{
+    struct triggering *new = hf__arena_calloc(&request->arena, 1, sizeof *new);
+    if (!new)
+        return hf__nomem(err);
+    new->spec = (hf_trigger_spec)HF_TRIGGER_INIT;
+    new->spec.trace = hf__request_header(request, "traceparent");
+    hf_code code = hf__request_body(request, &new->spec, NULL, err);
+    if (code == HF_OK)
+        code = take_idempotency_key(request, &new->spec, err);
+    new->call.done = triggered_done;
+    new->call.arg = request;
+    *out = request->kept = new;
+    return code;
+}
+
+/* Nobody waits for the store: the flush that makes it durable answers. */
 static hf_code trigger(struct hf__request *request, hf_error *err)
 {
-    hf_trigger_spec spec = HF_TRIGGER_INIT;
-    hf_triggered triggered;
-    spec.trace = hf__request_header(request, "traceparent");
-    hf_code code = hf__request_body(request, &spec, NULL, err);
-    if (code == HF_OK)
-        code = take_idempotency_key(request, &spec, err);
-    if (code == HF_OK)
-        code = hf_trigger(request->client, &triggered, &spec, err);
+    struct triggering *new = request->kept;
+    hf_code code = new ? HF_OK : read_trigger(request, &new, err);
     if (code != HF_OK)
         return code;
-    char place[60] = "/v1/runs/";
-    hf_id_format(triggered.id, place + strlen(place));
-    hf__reply_header(request, "Location", place);
-    hf__record_json(&request->out, hf__triggered_fields, &triggered);
-    return hf__reply_done(request, triggered.existed ? 200 : 201, err);
+    if (request->at_once && new->spec.workflow &&
+        !hf__covered_known(request->client, new->spec.workflow)) {
+        request->to_hand = true;
+        return HF_OK;
+    }
+    request->later = true;
+    code = hf__trigger_submit(request->client, &new->call, &new->spec);
+    if (code != HF_OK) {
+        request->later = false;
+        *err = new->call.err;
+    }
+    return code;
 }
 
 /* ---- Reading ---- */
@@ -219,7 +265,8 @@ const struct hf__route hf__run_routes[] = {
         .details =
             "The header Idempotency-Key is the same as `key`: 201 for a new run, 200 for one that "
             "was there. A header traceparent is kept with the run.",
-        .body = hf__trigger_members, HF__ANSWERS(201, ONE, "Triggered", hf__triggered_fields),
+        .quick = true, .body = hf__trigger_members,
+        HF__ANSWERS(201, ONE, "Triggered", hf__triggered_fields),
         .example =
             "{\"workflow\":\"billing.charge.v1\",\"input\":{\"invoice\":42},\"tags\":[\"eu\"]}"),
     HF__ROUTE("runs", "GET", "/v1/runs", "listRuns", READ, list, "List runs, newest first",
