@@ -98,6 +98,8 @@ struct hf__request {
 bool hf__request_must_answer(const struct hf__request *request);
 /* NULL: there is none. Names of headers are compared without case. */
 const char *hf__request_header(const struct hf__request *request, const char *name);
+/* Whether the request's Content-Type is this one, whatever its parameters. */
+bool hf__request_is(const struct hf__request *request, const char *type);
 /* The body as the route's table says, or the query; `given` may be NULL. */
 hf_code hf__request_body(struct hf__request *request, void *record, unsigned *given,
                          hf_error *err) HF_MUST_CHECK;

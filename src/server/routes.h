@@ -11,6 +11,7 @@ extern const struct hf__route hf__workflow_routes[];
 extern const struct hf__route hf__schedule_routes[];
 extern const struct hf__route hf__worker_routes[];
 extern const struct hf__route hf__tenant_routes[];
+extern const struct hf__route hf__event_routes[];
 extern const struct hf__route hf__system_routes[];
 
 extern const struct hf__member hf__filter_members[];  /* hf_filter */
