@@ -58,11 +58,11 @@ static bool put_number(char *out, size_t size, const json_t *answer, const char 
 }
 
 static void run_command(struct cli_worker_link *link, const json_t *answer, char *const *argv,
-                        struct cli_step_result *result)
+                        struct hf__step_line_result *result)
 {
     char attempt[24];
     const char *key = json_string_value(json_object_get(answer, "key"));
-    struct cli_step_command command = {
+    struct hf__step_line_command command = {
         .argv = argv,
         .output_limit = (size_t)json_integer_value(json_object_get(answer, "limit")),
         .timeout = args.timeout,
@@ -96,7 +96,7 @@ static void request_failure(struct hf__buffer *request, int exit_code, const cha
 
 /* The failures that are this program's to tell of. */
 static void request_refusal(struct cli_session *session, struct hf__buffer *request,
-                            const struct cli_step_result *result)
+                            const struct hf__step_line_result *result)
 {
     char limit[HF__DURATION_TEXT], words[300];
     const char *fault = fault_of(&result->output);
@@ -114,7 +114,7 @@ static void request_refusal(struct cli_session *session, struct hf__buffer *requ
     request_failure(request, exit_code, words);
 }
 
-static int tell(struct cli_worker_link *link, struct cli_step_result *result)
+static int tell(struct cli_worker_link *link, struct hf__step_line_result *result)
 {
     int status = CLI_OK;
     struct hf__buffer request;
@@ -138,7 +138,7 @@ static int tell(struct cli_worker_link *link, struct cli_step_result *result)
 
 static int do_step(struct cli_worker_link *link, const json_t *answer, char *const *argv)
 {
-    struct cli_step_result result;
+    struct hf__step_line_result result;
     run_command(link, answer, argv, &result);
     int status = result.end == CLI_STEP_LOST ? cli_link_lost(link) : tell(link, &result);
     hf__buffer_free(&result.output);

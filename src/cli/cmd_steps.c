@@ -11,7 +11,7 @@
 static char *took_text(struct cli_session *session, const void *record)
 {
     (void)session;
-    const struct cli_step *step = record;
+    const struct hf__step_line *step = record;
     char text[CLI_SPAN_TEXT] = "";
     if (step->took >= 0)
         cli_span_text(step->took, text);
@@ -21,7 +21,7 @@ static char *took_text(struct cli_session *session, const void *record)
 static char *attempt_text(struct cli_session *session, const void *record)
 {
     (void)session;
-    const struct cli_step *step = record;
+    const struct hf__step_line *step = record;
     char text[24] = "";
     if (step->attempt > 0)
         snprintf(text, sizeof text, "%lld", (long long)step->attempt);
@@ -51,19 +51,19 @@ static int show_steps(struct cli_session *session, int count, char **operands)
     int64_t seq = 0;
     int status = CLI_OK;
     hf_error err = { 0 };
-    struct cli_steps steps = CLI_STEPS_INIT;
+    struct hf__step_lines steps = HF__STEP_LINES_INIT;
     if (!cli_run_id(session, operands[0], &id, &status))
         return status;
-    if (cli_steps_read(session, &steps, id, &seq, &err) != HF_OK)
+    if (hf__step_lines_read(session->client, &steps, id, &seq, &err) != HF_OK)
         status = cli_run_fail(session, operands[0], &err);
     else if (steps.failed)
         status = cli_failf(session, HF_NOMEM, "memory ran out");
     else if (steps.count == 0)
         cli_notice(session, "the run has no steps yet");
     else
-        cli_table_print(session, columns, cli_step_fields, steps.items, sizeof *steps.items,
+        cli_table_print(session, columns, hf__step_fields, steps.items, sizeof *steps.items,
                         steps.count, true);
-    cli_steps_free(&steps);
+    hf__step_lines_free(&steps);
     return status;
 }
 

@@ -26,7 +26,7 @@ struct watch {
     struct cli_session *session;
     hf_id id;
     hf_run *run;
-    struct cli_steps steps;
+    struct hf__step_lines steps;
     int64_t children[HF_STATUS_COUNT];
     int64_t seq;   /* of the last event that was seen */
     int64_t since; /* of the last event of its life */
@@ -109,9 +109,9 @@ static void draw_progress(struct watch *watch)
 }
 
 /* The step that the run stands at, if it waits there. */
-static const struct cli_step *waiting_step(const struct watch *watch)
+static const struct hf__step_line *waiting_step(const struct watch *watch)
 {
-    const struct cli_step *step =
+    const struct hf__step_line *step =
         watch->steps.count ? &watch->steps.items[watch->steps.count - 1] : NULL;
     return step && step->status && strcmp(step->status, "waiting") == 0 ? step : NULL;
 }
@@ -128,7 +128,7 @@ static void draw_countdown(struct watch *watch, const char *before, int64_t unti
 static void draw_waiting(struct watch *watch)
 {
     const hf_run *run = watch->run;
-    const struct cli_step *step = waiting_step(watch);
+    const struct hf__step_line *step = waiting_step(watch);
     int64_t now = cli_now(watch->session);
     if (run->status == HF_PENDING && run->run_at > now + TICK) {
         label(watch, run->attempt > 0 ? "next try" : "starts");
@@ -185,7 +185,7 @@ static const char *mark_of(const struct watch *watch, const char *status)
     return watch->utf8 ? "◌" : "o";
 }
 
-static void draw_step(struct watch *watch, const struct cli_step *step, int name_width)
+static void draw_step(struct watch *watch, const struct hf__step_line *step, int name_width)
 {
     const char *status = step->status ? step->status : "";
     bool waits = strcmp(status, "waiting") == 0;
@@ -266,7 +266,7 @@ static void draw(struct watch *watch)
 
 static void say_step(struct watch *watch, const hf_event *event)
 {
-    const struct cli_step *step = cli_steps_find(&watch->steps, event->step);
+    const struct hf__step_line *step = hf__step_lines_find(&watch->steps, event->step);
     printf("step ");
     cli_put_clean(stdout, event->step);
     printf(" %s", event->name);
@@ -324,7 +324,7 @@ static void say(struct watch *watch, const hf_event *event)
 
 static void take_event(struct watch *watch, const hf_event *event)
 {
-    cli_steps_add(&watch->steps, event);
+    hf__step_lines_add(&watch->steps, event);
     watch->seq = event->seq;
     if (strcmp(event->kind, "lifecycle") == 0)
         watch->since = event->at;
@@ -406,7 +406,7 @@ static int show_watch(struct cli_session *session, int count, char **operands)
     hf_error err = { 0 };
     struct watch watch = {
         .session = session,
-        .steps = CLI_STEPS_INIT,
+        .steps = HF__STEP_LINES_INIT,
         .utf8 = cli_terminal_utf8(),
         .live = !session->json && isatty(STDOUT_FILENO),
     };
@@ -421,7 +421,7 @@ static int show_watch(struct cli_session *session, int count, char **operands)
         status = watch.run->status == HF_SUCCEEDED ? CLI_OK : CLI_RUN_FAILED;
     else
         status = cli_show_outcome(session, watch.run);
-    cli_steps_free(&watch.steps);
+    hf__step_lines_free(&watch.steps);
     hf_run_free(watch.run);
     return status;
 }

@@ -19,8 +19,8 @@
 #define GENERATIONS_MOST 1000 /* of orphans that are ended */
 
 struct running {
-    const struct cli_step_command *command;
-    struct cli_step_result *result;
+    const struct hf__step_line_command *command;
+    struct hf__step_line_result *result;
     pid_t pid;
     int pid_fd;
     int out, err;  /* -1: closed */
@@ -38,7 +38,7 @@ static void close_fd(int *fd)
 
 /* ---- Starting ---- */
 
-static void become(const struct cli_step_command *command, pid_t parent, int out, int err)
+static void become(const struct hf__step_line_command *command, pid_t parent, int out, int err)
 {
     signal(SIGPIPE, SIG_DFL);
     if (dup2(out, STDOUT_FILENO) < 0 || dup2(err, STDERR_FILENO) < 0)
@@ -235,7 +235,8 @@ static void finish_words(struct running *running)
     words[running->words] = '\0';
 }
 
-void cli_step_command_run(const struct cli_step_command *command, struct cli_step_result *result)
+void cli_step_command_run(const struct hf__step_line_command *command,
+                          struct hf__step_line_result *result)
 {
     struct running running = {
         .command = command,
@@ -245,7 +246,7 @@ void cli_step_command_run(const struct cli_step_command *command, struct cli_ste
         .err = -1,
         .until = command->timeout ? hf__monotonic_us() + command->timeout : INT64_MAX,
     };
-    *result = (struct cli_step_result){ .end = CLI_STEP_EXITED };
+    *result = (struct hf__step_line_result){ .end = CLI_STEP_EXITED };
     signal(SIGCHLD, SIG_DFL); /* inherited as ignored, it would take the exit code away */
     void (*before)(int) = signal(SIGPIPE, SIG_IGN); /* stderr may be a pipe to a worker that dies */
     prctl(PR_SET_CHILD_SUBREAPER, 1);

@@ -9,7 +9,7 @@
 
 #define CLI_STEP_WORDS 300 /* bytes of the end of stderr that are kept */
 
-struct cli_step_command {
+struct hf__step_line_command {
     char *const *argv;
     size_t output_limit; /* bytes of stdout */
     int64_t timeout;     /* us; 0: none */
@@ -24,7 +24,7 @@ enum cli_step_end {
     CLI_STEP_BROKEN     /* not started: errno in exit_code */
 };
 
-struct cli_step_result {
+struct hf__step_line_result {
     enum cli_step_end end;
     int exit_code; /* as a shell gives it: 128 + n after signal n, 126 and 127 if it cannot be run */
     struct hf__buffer output;
@@ -33,6 +33,7 @@ struct cli_step_result {
 
 /* Ends all that the command started where `end` says so; otherwise what it left in the background stays. Free
  * result->output. */
-void cli_step_command_run(const struct cli_step_command *command, struct cli_step_result *result);
+void cli_step_command_run(const struct hf__step_line_command *command,
+                          struct hf__step_line_result *result);
 
 #endif

@@ -108,6 +108,12 @@ static bool recall(hf_client *client, const char *workflow, bool *uncovered)
     return age < (*uncovered ? DOUBTFUL_AFTER : FRESH_FOR);
 }
 
+bool hf__covered_known(hf_client *client, const char *workflow)
+{
+    bool uncovered;
+    return recall(client, workflow, &uncovered);
+}
+
 hf_code hf__covered(hf_client *client, const char *workflow, bool *uncovered, hf_error *err)
 {
     struct hf__coverage fresh = { .asked_at = hf__monotonic_us() };

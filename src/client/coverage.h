@@ -7,6 +7,8 @@
 
 /* *uncovered: no live worker serves the workflow for this client's tenant. */
 hf_code hf__covered(hf_client *client, const char *workflow, bool *uncovered, hf_error *err);
+/* Whether hf__covered can tell without asking the store. */
+bool hf__covered_known(hf_client *client, const char *workflow);
 /* Fills in how many live workers serve each workflow. */
 hf_code hf__count_workers(hf_client *client, hf_workflow *workflows, size_t count, hf_error *err);
 /* Whether a worker's tenants, a JSON array, include this one. */

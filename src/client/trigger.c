@@ -6,6 +6,7 @@
 #include "client/client.h"
 #include "client/coverage.h"
 #include "client/ids.h"
+#include "client/trigger.h"
 #include "util/alloc.h"
 #include "util/error.h"
 
@@ -78,6 +79,26 @@ hf_code hf_trigger_with(hf_client *client, hf_triggered *out, const hf_trigger_s
 hf_code hf_trigger(hf_client *client, hf_triggered *out, const hf_trigger_spec *spec, hf_error *err)
 {
     return hf_trigger_with(client, out, spec, NULL, err);
+}
+
+static void submitted_done(struct hf__op *op, void *arg)
+{
+    struct hf__trigger_call *call = arg;
+    answer(op, &call->out);
+    call->done(call, call->arg);
+}
+
+hf_code hf__trigger_submit(hf_client *client, struct hf__trigger_call *call,
+                           const hf_trigger_spec *spec)
+{
+    call->out = (hf_triggered){ 0 };
+    hf_code code = prepare(client, spec, NULL, &call->op, &call->out.no_worker, &call->err);
+    if (code != HF_OK)
+        return code;
+    call->op.done = submitted_done;
+    call->op.done_arg = call;
+    hf__engine_submit(client->engine, &call->op);
+    return HF_OK;
 }
 
 /* Operations share flushes best when neighbours go to the same flusher. */

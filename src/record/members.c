@@ -25,7 +25,7 @@ static const char *skip_value(const char *at)
             at = skip_string(at);
             continue;
         }
-        if (depth == 0 && (*at == ',' || *at == '}'))
+        if (depth == 0 && (*at == ',' || *at == '}' || *at == ']'))
             break;
         if (*at == '{' || *at == '[')
             depth++;
@@ -56,5 +56,23 @@ bool hf__json_member_next(const char *object, size_t *at, struct hf__json_member
         end--;
     *out = (struct hf__json_member){ here + 1, (size_t)(after_name - here) - 2, value,
                                      (size_t)(end - value) };
+    return true;
+}
+
+bool hf__json_item_next(const char *array, size_t *at, const char **out, size_t *length)
+{
+    const char *here = skip_space(array + *at);
+    if (*here == '[' && *at == 0)
+        here = skip_space(here + 1);
+    else if (*here == ',')
+        here = skip_space(here + 1);
+    if (*here == ']' || *here == '\0')
+        return false;
+    const char *end = skip_value(here);
+    *at = (size_t)(end - array);
+    while (end > here && strchr(" \t\r\n", end[-1]))
+        end--;
+    *out = here;
+    *length = (size_t)(end - here);
     return true;
 }

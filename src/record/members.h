@@ -18,4 +18,7 @@ bool hf__json_is_object(const char *json);
 /* Walks the members of an object that hf__json_check accepted: start with *at = 0; false at the end. */
 bool hf__json_member_next(const char *object, size_t *at, struct hf__json_member *out);
 
+/* The same for the items of an array: `out` is the item's raw text. */
+bool hf__json_item_next(const char *array, size_t *at, const char **out, size_t *length);
+
 #endif

@@ -242,9 +242,9 @@ static hf_code read_member(void *record, const struct hf__member *members, struc
     if (code != HF_OK)
         return code;
     const struct hf__member *member = hf__member_find(members, name);
-    if (!member)
+    if (!member && !hf__member_find(members, "*"))
         return hf__member_unknown(members, name, err);
-    if (strcmp(raw, "null") == 0)
+    if (!member || strcmp(raw, "null") == 0)
         return HF_OK;
     if (given)
         *given |= member->bit;

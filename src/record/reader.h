@@ -24,6 +24,11 @@ struct hf__member {
         .name = #field, .kind = HF__FIELD_##kind_, .offset = offsetof(type, field),                \
         .about = about_, __VA_ARGS__                                                               \
     }
+/* A table's row before the end: members that it does not name are accepted and dropped. */
+#define HF__MEMBERS_OTHERS                                                                         \
+    {                                                                                              \
+        .name = "*"                                                                                \
+    }
 #define HF__MEMBERS_END                                                                            \
     {                                                                                              \
         .name = NULL                                                                               \

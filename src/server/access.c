@@ -130,19 +130,30 @@ static hf_code meet(struct hf__access *access, struct hf__caller **out, const ch
     return HF_OK;
 }
 
-/* Without tokens everybody who reaches the server may do everything, in the tenant that they name. */
-static hf_code find_open(struct hf__access *access, struct hf__request *request, hf_error *err)
+/* What a request's caller is found by. NULL: no memory. */
+static const char *key_of(struct hf__request *request)
 {
     const char *tenant = hf__request_header(request, "Holdfast-Tenant");
     const char *actor = hf__request_header(request, "Holdfast-Actor");
-    const char *key =
-        hf__arena_printf(&request->arena, "open %s %s", tenant ? tenant : "", actor ? actor : "");
-    if (!key)
-        return hf__nomem(err);
-    request->caller = recall(access, key);
-    if (request->caller)
-        return HF_OK;
-    return meet(access, &request->caller, key, tenant, actor ? actor : "http", ~0u, err);
+    return hf__arena_printf(&request->arena, "open %s %s", tenant ? tenant : "",
+                            actor ? actor : "");
+}
+
+/* Without tokens everybody who reaches the server may do everything, in the tenant that they name. */
+static hf_code find_open(struct hf__access *access, struct hf__request *request, hf_error *err)
+{
+    const char *actor = hf__request_header(request, "Holdfast-Actor");
+    const char *key = key_of(request);
+    return key ? meet(access, &request->caller, key, hf__request_header(request, "Holdfast-Tenant"),
+                      actor ? actor : "http", ~0u, err)
+               : hf__nomem(err);
+}
+
+bool hf__access_recall(struct hf__access *access, struct hf__request *request)
+{
+    const char *key = key_of(request);
+    request->caller = key ? recall(access, key) : NULL;
+    return request->caller != NULL;
 }
 
 static hf_code refuse(struct hf__request *request, int status, const char *name, const char *title)
@@ -157,9 +168,13 @@ hf_code hf__access_check(struct hf__access *access, struct hf__request *request,
 {
     if (request->route->may == HF__MAY_ANYONE)
         return HF_OK;
-    hf_code code = access->open
-                       ? find_open(access, request, err)
-                       : refuse(request, 401, "no_token", "send a token as Authorization: Bearer");
+    hf_code code = HF_OK;
+    if (request->caller || hf__access_recall(access, request))
+        code = HF_OK;
+    else if (access->open)
+        code = find_open(access, request, err);
+    else
+        code = refuse(request, 401, "no_token", "send a token as Authorization: Bearer");
     if (code != HF_OK)
         return code;
     request->client = request->caller->client;

@@ -24,6 +24,8 @@ void hf__access_free(struct hf__access *access);
 /* Finds the caller by the request's headers and checks that they may use its route: HF_OK, with request->caller and
  * request->client set; or HF_NOT_ALLOWED, the request being answered. */
 hf_code hf__access_check(struct hf__access *access, struct hf__request *request, hf_error *err);
+/* Sets request->caller if it is known without asking the store. */
+bool hf__access_recall(struct hf__access *access, struct hf__request *request);
 /* Forgets what it knows of tokens: one was revoked. */
 void hf__access_forget(struct hf__access *access);
 void hf__caller_release(struct hf__access *access, struct hf__caller *caller);

@@ -271,6 +271,13 @@ static void call_handler(struct hf__request *request)
     }
 }
 
+void hf__request_answered(struct hf__request *request)
+{
+    hf__park_leave(request);
+    hf__gzip_answer(request);
+    hf__request_resume(request);
+}
+
 void hf__request_work(struct hf__request *request)
 {
     if (request->stream.on && hf__stream_is_over(request)) {
@@ -278,17 +285,37 @@ void hf__request_work(struct hf__request *request)
         return;
     }
     call_handler(request);
-    if (request->stream.on) {
+    if (request->stream.on)
         hf__stream_pump(request);
-        return;
-    }
-    if (request->parked) {
+    else if (request->parked)
         hf__park_enter(request);
-        return;
+    else if (!request->later)
+        hf__request_answered(request);
+}
+
+/* On the connection's thread, where nothing may wait. False: a hand has to do it. */
+static bool work_at_once(struct hf__request *request)
+{
+    if (!request->route->quick || !hf__access_recall(request->server->access, request))
+        return false;
+    request->at_once = true;
+    call_handler(request);
+    request->at_once = false;
+    if (request->to_hand) {
+        request->to_hand = false;
+        return false;
     }
-    hf__park_leave(request);
-    hf__gzip_answer(request);
-    hf__request_resume(request);
+    if (!request->later)
+        hf__request_answered(request);
+    return true;
+}
+
+static void start(struct hf__request *request)
+{
+    if (work_at_once(request))
+        return;
+    hf__request_hold(request);
+    hf__hands_give(request->server->hands, request);
 }
 
 enum MHD_Result hf__on_request(void *arg, struct MHD_Connection *connection, const char *url,
@@ -313,9 +340,8 @@ enum MHD_Result hf__on_request(void *arg, struct MHD_Connection *connection, con
         request->received = true;
         hf__sweep_busy(server->sweep, request->entry);
         if (!request->answered) {
-            hf__request_hold(request);
             MHD_suspend_connection(connection);
-            hf__hands_give(server->hands, request);
+            start(request);
             return MHD_YES;
         }
     }

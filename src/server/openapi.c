@@ -82,7 +82,10 @@ static json_t *body_schema(const struct hf__member *members)
 {
     json_t *properties = json_object();
     json_t *required = json_array();
+    bool others = hf__member_find(members, "*") != NULL;
     for (; members->name; members++) {
+        if (strcmp(members->name, "*") == 0)
+            continue;
         json_t *schema = schema_of(members->kind);
         if (members->about)
             set(schema, "description", text(members->about));
@@ -91,7 +94,7 @@ static json_t *body_schema(const struct hf__member *members)
         set(properties, members->name, schema);
     }
     json_t *schema = json_pack("{s:s,s:o,s:b}", "type", "object", "properties", properties,
-                               "additionalProperties", 0);
+                               "additionalProperties", others);
     if (json_array_size(required) > 0)
         set(schema, "required", required);
     else
@@ -176,7 +179,8 @@ static json_t *request_body(const struct hf__route *route)
         required = required || member->required;
     if (example)
         set(media, "example", example);
-    return json_pack("{s:b,s:{s:o}}", "required", required, "content", "application/json", media);
+    return json_pack("{s:b,s:{s:o}}", "required", required, "content",
+                     route->media ? route->media : "application/json", media);
 }
 
 static json_t *responses_of(const struct hf__route *route)

@@ -51,11 +51,12 @@ char *hf__percent_decode(struct hf__arena *arena, const char *text, size_t lengt
     return out;
 }
 
-static bool is_json(const char *type)
+bool hf__request_is(const struct hf__request *request, const char *type)
 {
-    static const char json[] = "application/json";
-    return type && strncasecmp(type, json, sizeof json - 1) == 0 &&
-           (type[sizeof json - 1] == '\0' || strchr("; ", type[sizeof json - 1]));
+    const char *given = hf__request_header(request, "Content-Type");
+    size_t length = strlen(type);
+    return given && strncasecmp(given, type, length) == 0 &&
+           (given[length] == '\0' || strchr("; ", given[length]));
 }
 
 hf_code hf__request_body(struct hf__request *request, void *record, unsigned *given, hf_error *err)
@@ -65,7 +66,7 @@ hf_code hf__request_body(struct hf__request *request, void *record, unsigned *gi
         *given = 0;
     if (request->body.length == 0)
         body = "{}";
-    else if (!is_json(hf__request_header(request, "Content-Type")))
+    else if (!hf__request_is(request, "application/json"))
         return hf__fail(err, HF_INVALID, "send the body as Content-Type: application/json");
     size_t length = strlen(body);
     if (request->body.length > 0 && length != request->body.length)

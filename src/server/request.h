@@ -84,6 +84,9 @@ struct hf__request {
     const void *fixed; /* in place of `out`: bytes that live as long as the program */
     size_t fixed_length;
     bool answered; /* the connection may send it */
+    bool at_once;  /* the handler is called on the connection's thread: it must not wait */
+    bool to_hand;  /* it would have to wait: it wants to be called by a hand */
+    bool later;    /* somebody else answers, and calls hf__request_answered */
     bool parked;   /* the handler wants to be called again, see park.h */
 
     struct hf__parking parking;
@@ -95,6 +98,8 @@ struct hf__request {
 bool hf__request_must_answer(const struct hf__request *request);
 /* NULL: there is none. Names of headers are compared without case. */
 const char *hf__request_header(const struct hf__request *request, const char *name);
+/* Whether the request's Content-Type is this one, whatever its parameters. */
+bool hf__request_is(const struct hf__request *request, const char *type);
 /* The body as the route's table says, or the query; `given` may be NULL. */
 hf_code hf__request_body(struct hf__request *request, void *record, unsigned *given,
                          hf_error *err) HF_MUST_CHECK;
@@ -121,6 +126,8 @@ hf_code hf__reply_list(struct hf__request *request, const struct hf__field *fiel
 hf_code hf__reply_nothing(struct hf__request *request);
 /* After the handler has written into request->out. */
 hf_code hf__reply_done(struct hf__request *request, int status, hf_error *err) HF_MUST_CHECK;
+/* For an answer that was given later: it may be sent. */
+void hf__request_answered(struct hf__request *request);
 /* Replaces whatever was written by a problem (RFC 9457). */
 void hf__reply_problem(struct hf__request *request, const hf_error *err);
 void hf__reply_problem_as(struct hf__request *request, int status, const char *name,

@@ -45,8 +45,9 @@ struct hf__route {
     const struct hf__field *answer;
     const char *schema; /* the answer's name in the document; with `answer` */
     enum hf__shape shape;
+    const char *media;   /* of the body; NULL: application/json */
     const char *example; /* a request body; the tests send it */
-    bool raw;            /* the body is read by the handler itself, whatever its type */
+    bool quick; /* is tried on the connection's own thread first; see hf__request.to_hand */
 };
 
 /* Rows of a table: a route, and what it answers with. */

@@ -6,11 +6,16 @@
 #include "server/route.h"
 
 extern const struct hf__route hf__run_routes[];
+extern const struct hf__route hf__many_routes[];
 extern const struct hf__route hf__workflow_routes[];
 extern const struct hf__route hf__schedule_routes[];
 extern const struct hf__route hf__worker_routes[];
 extern const struct hf__route hf__tenant_routes[];
+extern const struct hf__route hf__event_routes[];
 extern const struct hf__route hf__live_routes[];
 extern const struct hf__route hf__system_routes[];
+
+extern const struct hf__member hf__filter_members[];  /* hf_filter */
+extern const struct hf__field hf__triggered_fields[]; /* hf_triggered */
 
 #endif

@@ -4,7 +4,9 @@
 #include "server/routes.h"
 #include "server/wait.h"
 
-#include "util/clock.h"
+#include "client/coverage.h"
+#include "client/trigger.h"
+
 #include "util/error.h"
 
 #include <inttypes.h>
@@ -13,7 +15,7 @@
 
 /* ---- Triggering ---- */
 
-static const struct hf__field triggered_fields[] = {
+const struct hf__field hf__triggered_fields[] = {
     { "id", HF__FIELD_ID, offsetof(hf_triggered, id) },
     { "existed", HF__FIELD_BOOL, offsetof(hf_triggered, existed) },
     { "no_worker", HF__FIELD_BOOL, offsetof(hf_triggered, no_worker) },
@@ -31,51 +33,70 @@ static hf_code take_idempotency_key(const struct hf__request *request, hf_trigge
     return HF_OK;
 }
 
+struct triggering {
+    struct hf__trigger_call call;
+    hf_trigger_spec spec;
+};
+
+static hf_code reply_triggered(struct hf__request *request, const hf_triggered *triggered,
+                               hf_error *err)
+{
+    char place[60] = "/v1/runs/";
+    hf_id_format(triggered->id, place + strlen(place));
+    hf__reply_header(request, "Location", place);
+    hf__record_json(&request->out, hf__triggered_fields, triggered);
+    return hf__reply_done(request, triggered->existed ? 200 : 201, err);
+}
+
+static void triggered_done(struct hf__trigger_call *call, void *arg)
+{
+    struct hf__request *request = arg;
+    hf_code code = call->out.code;
+    if (code == HF_OK)
+        code = reply_triggered(request, &call->out, &call->err);
+    if (code != HF_OK)
+        hf__reply_problem(request, &call->err);
+    hf__request_answered(request);
+}
+
+static hf_code read_trigger(struct hf__request *request, struct triggering **out, hf_error *err)
+{
+    struct triggering *new = hf__arena_calloc(&request->arena, 1, sizeof *new);
+    if (!new)
+        return hf__nomem(err);
+    new->spec = (hf_trigger_spec)HF_TRIGGER_INIT;
+    new->spec.trace = hf__request_header(request, "traceparent");
+    hf_code code = hf__request_body(request, &new->spec, NULL, err);
+    if (code == HF_OK)
+        code = take_idempotency_key(request, &new->spec, err);
+    new->call.done = triggered_done;
+    new->call.arg = request;
+    *out = request->kept = new;
+    return code;
+}
+
+/* Nobody waits for the store: the flush that makes it durable answers. */
 static hf_code trigger(struct hf__request *request, hf_error *err)
 {
-    hf_trigger_spec spec = HF_TRIGGER_INIT;
-    hf_triggered triggered;
-    spec.trace = hf__request_header(request, "traceparent");
-    hf_code code = hf__request_body(request, &spec, NULL, err);
-    if (code == HF_OK)
-        code = take_idempotency_key(request, &spec, err);
-    if (code == HF_OK)
-        code = hf_trigger(request->client, &triggered, &spec, err);
+    struct triggering *new = request->kept;
+    hf_code code = new ? HF_OK : read_trigger(request, &new, err);
     if (code != HF_OK)
         return code;
-    char place[60] = "/v1/runs/";
-    hf_id_format(triggered.id, place + strlen(place));
-    hf__reply_header(request, "Location", place);
-    hf__record_json(&request->out, triggered_fields, &triggered);
-    return hf__reply_done(request, triggered.existed ? 200 : 201, err);
+    if (request->at_once && new->spec.workflow &&
+        !hf__covered_known(request->client, new->spec.workflow)) {
+        request->to_hand = true;
+        return HF_OK;
+    }
+    request->later = true;
+    code = hf__trigger_submit(request->client, &new->call, &new->spec);
+    if (code != HF_OK) {
+        request->later = false;
+        *err = new->call.err;
+    }
+    return code;
 }
 
 /* ---- Reading ---- */
-
-#define FILTER(name_, field, kind_, about_)                                                        \
-    {                                                                                              \
-        .name = name_, .kind = HF__FIELD_##kind_, .offset = offsetof(hf_filter, field),            \
-        .about = about_                                                                            \
-    }
-
-static const struct hf__member filter_members[] = {
-    FILTER("status", statuses, STATUSES, "in one of these statuses"),
-    FILTER("workflow", workflow, TEXT, "of this workflow"),
-    FILTER("prefix", prefix, TEXT, "of workflows whose name begins so"),
-    FILTER("key", key, TEXT, "with this key"),
-    FILTER("subject", subject, TEXT, "about this subject"),
-    FILTER("reference", reference, TEXT, "with this business reference"),
-    FILTER("tag", tag, TEXT, "with this tag"),
-    FILTER("step", current_step, TEXT, "whose current step is this"),
-    FILTER("parent", parent, ID, "children of this run"),
-    FILTER("created_after", created_after, TIME, "made at this time or later"),
-    FILTER("created_before", created_before, TIME, "made before this time"),
-    FILTER("overdue", overdue, BOOL, "due but not begun, or past the deadline"),
-    FILTER("deleted", deleted, BOOL, "the deleted ones instead of the others"),
-    FILTER("cursor", cursor, TEXT, "`next` of the page before"),
-    FILTER("limit", limit, INT, "1 to 1000; default 50"),
-    HF__MEMBERS_END,
-};
 
 static hf_code list(struct hf__request *request, hf_error *err)
 {
@@ -244,11 +265,12 @@ const struct hf__route hf__run_routes[] = {
         .details =
             "The header Idempotency-Key is the same as `key`: 201 for a new run, 200 for one that "
             "was there. A header traceparent is kept with the run.",
-        .body = hf__trigger_members, HF__ANSWERS(201, ONE, "Triggered", triggered_fields),
+        .quick = true, .body = hf__trigger_members,
+        HF__ANSWERS(201, ONE, "Triggered", hf__triggered_fields),
         .example =
             "{\"workflow\":\"billing.charge.v1\",\"input\":{\"invoice\":42},\"tags\":[\"eu\"]}"),
     HF__ROUTE("runs", "GET", "/v1/runs", "listRuns", READ, list, "List runs, newest first",
-              .details = "Pages are stable while others write.", .query = filter_members,
+              .details = "Pages are stable while others write.", .query = hf__filter_members,
               HF__ANSWERS(200, LIST, "Run", hf__run_fields)),
     HF__ROUTE("runs", "GET", "/v1/runs/{id}", "getRun", READ, get,
               "Show a run, or wait for its end", .query = get_members, ONE_RUN),

@@ -1,0 +1,290 @@
+/* Many runs at once, and what belongs to a run: steps, children, forks.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "server/routes.h"
+
+#include "record/members.h"
+#include "record/step_lines.h"
+#include "server/request.h"
+#include "util/clock.h"
+#include "util/error.h"
+#include "util/json.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- Triggering many ---- */
+
+enum { MOST_TRIGGERS = 10000 };
+
+struct batch {
+    const char *runs; /* JSON array */
+    hf_trigger_spec *specs;
+    hf_triggered *answers;
+    size_t count;
+};
+
+static const struct hf__member batch_members[] = {
+    HF__MEMBER(struct batch, runs, JSON, "up to 10,000 objects as for triggering one",
+               .required = true),
+    HF__MEMBERS_END,
+};
+
+static hf_code read_specs(struct hf__request *request, struct batch *batch, hf_error *err)
+{
+    const char *item;
+    size_t length;
+    if (*batch->runs != '[')
+        return hf__fail(err, HF_INVALID, "\"runs\" must be an array");
+    for (size_t at = 0; hf__json_item_next(batch->runs, &at, &item, &length);)
+        batch->count++;
+    if (batch->count > MOST_TRIGGERS)
+        return hf__fail(err, HF_TOO_LARGE, "\"runs\" has more than %d runs", MOST_TRIGGERS);
+    batch->specs = hf__arena_calloc(&request->arena, batch->count + 1, sizeof *batch->specs);
+    batch->answers = hf__arena_calloc(&request->arena, batch->count + 1, sizeof *batch->answers);
+    if (!batch->specs || !batch->answers)
+        return hf__nomem(err);
+    hf_code code = HF_OK;
+    size_t at = 0;
+    for (size_t i = 0; code == HF_OK && hf__json_item_next(batch->runs, &at, &item, &length); i++) {
+        char *copy = hf__arena_strndup(&request->arena, item, length);
+        batch->specs[i] = (hf_trigger_spec)HF_TRIGGER_INIT;
+        code = copy ? hf__members_read(&batch->specs[i], hf__trigger_members, &request->arena, copy,
+                                       length, NULL, err)
+                    : hf__nomem(err);
+        if (code != HF_OK)
+            return hf__fail(err, code, "run %zu: %s", i + 1, err->message);
+    }
+    return code;
+}
+
+static void add_triggered(struct hf__buffer *out, const hf_triggered *triggered)
+{
+    if (triggered->code == HF_OK) {
+        hf__record_json(out, hf__triggered_fields, triggered);
+        return;
+    }
+    hf__buffer_addf(out, "{\"code\":\"%s\",\"message\":", hf_code_name(triggered->code));
+    hf__json_add_text(out, hf_code_meaning(triggered->code));
+    hf__buffer_add_text(out, "}");
+}
+
+static hf_code trigger_many(struct hf__request *request, hf_error *err)
+{
+    struct batch batch = { 0 };
+    hf_error first = { 0 };
+    hf_code code = hf__request_body(request, &batch, NULL, err);
+    if (code == HF_OK)
+        code = read_specs(request, &batch, err);
+    if (code != HF_OK)
+        return code;
+    code = hf_trigger_many(request->client, batch.answers, batch.specs, batch.count, &first);
+    if (code == HF_UNAVAILABLE || code == HF_NOMEM) {
+        *err = first;
+        return code;
+    }
+    hf__buffer_add_text(&request->out, "{\"items\":[");
+    for (size_t i = 0; i < batch.count; i++) {
+        hf__buffer_add_text(&request->out, i > 0 ? "," : "");
+        add_triggered(&request->out, &batch.answers[i]);
+    }
+    hf__buffer_add_text(&request->out, "],\"next\":null}");
+    return hf__reply_done(request, 200, err);
+}
+
+/* ---- Changing many ---- */
+
+#define LONGEST_BULK HF_SECONDS(20) /* for one request; the caller goes on with another */
+
+struct bulk {
+    const char *action;
+    const char *filter; /* JSON */
+    const char *reason;
+    bool dry_run;
+    int64_t until; /* monotonic us */
+    bool stopped;
+};
+
+static const struct hf__member bulk_members[] = {
+    HF__MEMBER(struct bulk, action, TEXT, "cancel, pause, resume, retry, delete or restore",
+               .required = true),
+    HF__MEMBER(struct bulk, filter, JSON, "an object with the filters of listRuns; not empty",
+               .required = true),
+    HF__MEMBER(struct bulk, reason, TEXT, "why, for the journals"),
+    HF__MEMBER(struct bulk, dry_run, BOOL, "only count"),
+    HF__MEMBERS_END,
+};
+
+static hf_code read_action(const char *name, hf_action *out, hf_error *err)
+{
+    for (int action = HF_CANCEL; action <= HF_RESTORE; action++)
+        if (strcmp(hf_action_name((hf_action)action), name) == 0) {
+            *out = (hf_action)action;
+            return HF_OK;
+        }
+    return hf__fail(err, HF_INVALID, "there is no action \"%.60s\"", name);
+}
+
+static bool go_on(const hf_bulk_result *so_far, void *arg)
+{
+    struct bulk *bulk = arg;
+    (void)so_far;
+    bulk->stopped = hf__monotonic_us() > bulk->until;
+    return !bulk->stopped;
+}
+
+static hf_code bulk(struct hf__request *request, hf_error *err)
+{
+    struct bulk bulk = { .until = hf__monotonic_us() + LONGEST_BULK };
+    hf_filter filter = HF_FILTER_INIT;
+    hf_change change = HF_CHANGE_INIT;
+    hf_bulk_result result = { 0 };
+    hf_action action = HF_CANCEL;
+    hf_code code = hf__request_body(request, &bulk, NULL, err);
+    if (code == HF_OK)
+        code = read_action(bulk.action, &action, err);
+    if (code == HF_OK)
+        code = hf__members_read(&filter, hf__filter_members, &request->arena, bulk.filter,
+                                strlen(bulk.filter), NULL, err);
+    if (code == HF_OK && strspn(bulk.filter, "{} \t\r\n") == strlen(bulk.filter))
+        code = hf__fail(err, HF_INVALID, "\"filter\" must choose something");
+    change.reason = bulk.reason;
+    if (code == HF_OK)
+        code = hf_bulk(request->client, &result, &filter, action, &change, bulk.dry_run, go_on,
+                       &bulk, err);
+    if (code != HF_OK && !bulk.stopped)
+        return code;
+    hf__buffer_addf(
+        &request->out,
+        "{\"matched\":%" PRId64 ",\"changed\":%" PRId64 ",\"refused\":%" PRId64 ",\"complete\":%s}",
+        result.matched, result.changed, result.refused, bulk.stopped ? "false" : "true");
+    return hf__reply_done(request, 200, err);
+}
+
+/* ---- Steps ---- */
+
+static hf_code steps(struct hf__request *request, hf_error *err)
+{
+    struct hf__step_lines lines = HF__STEP_LINES_INIT;
+    int64_t seq = 0;
+    hf_id id;
+    hf_code code = hf__request_id(request, 0, &id, err);
+    if (code == HF_OK)
+        code = hf__step_lines_read(request->client, &lines, id, &seq, err);
+    if (code == HF_OK && lines.failed)
+        code = hf__nomem(err);
+    if (code == HF_OK)
+        code = hf__reply_list(request, hf__step_fields, lines.items, lines.count,
+                              sizeof *lines.items, NULL, err);
+    hf__step_lines_free(&lines);
+    return code;
+}
+
+/* ---- Children ---- */
+
+static hf_code count_children(struct hf__request *request, hf_id run, hf_error *err)
+{
+    int64_t counts[HF_STATUS_COUNT];
+    hf_code code = hf_child_counts(request->client, counts, run, err);
+    if (code != HF_OK)
+        return code;
+    /* In place of the brace that ends the list. */
+    request->out.length--;
+    hf__buffer_add_text(&request->out, ",\"counts\":{");
+    for (int i = 0; i < HF_STATUS_COUNT; i++)
+        hf__buffer_addf(&request->out, "%s\"%s\":%" PRId64, i > 0 ? "," : "",
+                        hf_status_name((hf_status)i), counts[i]);
+    hf__buffer_add_text(&request->out, "}}");
+    return hf__reply_done(request, 200, err);
+}
+
+static hf_code children(struct hf__request *request, hf_error *err)
+{
+    hf_filter filter = HF_FILTER_INIT;
+    hf_runs *runs = NULL;
+    hf_run *parent = NULL;
+    hf_id id;
+    hf_code code = hf__request_id(request, 0, &id, err);
+    if (code == HF_OK)
+        code = hf_get(request->client, &parent, id, err);
+    if (code == HF_OK)
+        code = hf__request_query(request, &filter, err);
+    filter.parent = id;
+    if (code == HF_OK)
+        code = hf_list(request->client, &runs, &filter, err);
+    if (code == HF_OK)
+        code = hf__reply_list(request, hf__run_fields, runs->items, runs->count,
+                              sizeof runs->items[0], runs->next, err);
+    if (code == HF_OK)
+        code = count_children(request, id, err);
+    hf_runs_free(runs);
+    hf_run_free(parent);
+    return code;
+}
+
+/* ---- Forks ---- */
+
+struct fork_body {
+    const char *step;
+    hf_fork_options options;
+};
+
+static const struct hf__member fork_members[] = {
+    HF__MEMBER(struct fork_body, step, TEXT, "steps before it are kept; none: start afresh"),
+    { .name = "input",
+      .kind = HF__FIELD_JSON,
+      .offset = offsetof(struct fork_body, options.input),
+      .about = "in place of the old run's" },
+    { .name = "key",
+      .kind = HF__FIELD_TEXT,
+      .offset = offsetof(struct fork_body, options.key),
+      .about = "of the new run" },
+    { .name = "reason",
+      .kind = HF__FIELD_TEXT,
+      .offset = offsetof(struct fork_body, options.reason),
+      .about = "why, for the journal" },
+    HF__MEMBERS_END,
+};
+
+static hf_code fork_run(struct hf__request *request, hf_error *err)
+{
+    struct fork_body body = { .options = HF_FORK_INIT };
+    hf_triggered triggered;
+    hf_id id;
+    hf_code code = hf__request_id(request, 0, &id, err);
+    if (code == HF_OK)
+        code = hf__request_body(request, &body, NULL, err);
+    if (code == HF_OK)
+        code = hf_fork(request->client, &triggered, id, body.step, &body.options, err);
+    return code == HF_OK ? hf__reply_record(request, hf__triggered_fields, &triggered, err) : code;
+}
+
+const struct hf__route hf__many_routes[] = {
+    HF__ROUTE("runs", "POST", "/v1/runs/batch", "triggerRuns", TRIGGER, trigger_many,
+              "Trigger many runs",
+              .details = "Each is accepted or refused by itself: an item of the answer has an id, "
+                         "or a code and a "
+                         "message.",
+              .body = batch_members, HF__ANSWERS(200, LIST, "Triggered", hf__triggered_fields),
+              .example = "{\"runs\":[{\"workflow\":\"billing.charge.v1\",\"input\":1},"
+                         "{\"workflow\":\"billing.charge.v1\",\"input\":2}]}"),
+    HF__ROUTE(
+        "runs", "POST", "/v1/runs/bulk", "changeRuns", OPERATE, bulk,
+        "Cancel, pause, resume, retry, delete or restore all runs that match",
+        .details =
+            "Works for 20 s at most; `complete` is false when there is more to do: send it again.",
+        .body = bulk_members, HF__ANSWERS(200, ONE, NULL, NULL),
+        .example = "{\"action\":\"retry\",\"filter\":{\"status\":[\"failed\"],"
+                   "\"workflow\":\"billing.charge.v1\"},\"dry_run\":true}"),
+    HF__ROUTE("runs", "GET", "/v1/runs/{id}/steps", "listSteps", READ, steps,
+              "What the run remembers of its work",
+              HF__ANSWERS(200, LIST, "Step", hf__step_fields)),
+    HF__ROUTE("runs", "GET", "/v1/runs/{id}/children", "listChildren", READ, children,
+              "The run's children, newest first",
+              .details = "`counts` tells how many there are in each status.",
+              .query = hf__filter_members, HF__ANSWERS(200, LIST, "Run", hf__run_fields)),
+    HF__ROUTE("runs", "POST", "/v1/runs/{id}/fork", "forkRun", OPERATE, fork_run,
+              "Start a new run that keeps the steps before a chosen one", .body = fork_members,
+              HF__ANSWERS(201, ONE, "Triggered", hf__triggered_fields),
+              .example = "{\"reason\":\"the card was replaced\"}"),
+    HF__ROUTES_END,
+};

@@ -1,0 +1,205 @@
+#!/usr/bin/env python3
+"""Runs over HTTP: trigger, read, wait, follow, change."""
+
+import json
+import sys
+import threading
+
+from scene import Client, Server, check, make_store, wait_until
+from runner import Runner
+
+RUNNER = Runner(sys.argv)
+KIND = sys.argv[1]
+
+
+def case(function):
+    def play(directory):
+        with Server(directory, make_store(KIND, directory), "--exec", f"work.*={directory}/work.sh") as server:
+            check(server.client.put("/v1/workflows/idle.v1", {}).status == 200, "the workflow is created")
+            function(server, server.client)
+
+    def with_script(directory):
+        script = directory / "work.sh"
+        script.write_text("#!/bin/sh\nexec cat\n")
+        script.chmod(0o755)
+        play(directory)
+
+    RUNNER.case(function.__name__, with_script)
+
+
+@case
+def a_triggered_run_is_run_and_its_result_read(server, client):
+    client.put("/v1/workflows/work.v1", {})
+    answer = client.post("/v1/runs", {"workflow": "work.v1", "input": {"n": 1}})
+    check(answer.status == 201, answer.text)
+    check(answer.headers["Location"] == "/v1/runs/" + answer.json["id"], "Location names the run")
+    run = client.get(answer.headers["Location"] + "?wait=30s").json
+    check(run["status"] == "succeeded" and run["result"] == {"n": 1}, run)
+
+
+@case
+def numbers_keep_their_digits(server, client):
+    raw = '{"workflow":"idle.v1","input":{"n":12345678901234567890.12345678901234567890}}'
+    run = client.post("/v1/runs", raw=raw, headers={"Content-Type": "application/json"}).json["id"]
+    check("12345678901234567890.12345678901234567890" in client.get(f"/v1/runs/{run}").text, "digits were lost")
+
+
+@case
+def an_idempotency_key_gives_the_first_run_again(server, client):
+    first = client.post("/v1/runs", {"workflow": "idle.v1", "input": 1}, headers={"Idempotency-Key": "k"})
+    again = client.post("/v1/runs", {"workflow": "idle.v1", "input": 1}, headers={"Idempotency-Key": "k"})
+    other = client.post("/v1/runs", {"workflow": "idle.v1", "input": 2}, headers={"Idempotency-Key": "k"})
+    check((first.status, again.status) == (201, 200), (first.status, again.status))
+    check(first.json["id"] == again.json["id"] and again.json["existed"], again.text)
+    check((other.status, other.problem) == (409, "conflict"), other.text)
+    check(client.get("/v1/workflows/idle.v1/runs/k").json["id"] == first.json["id"], "found by its key")
+
+
+@case
+def keys_with_any_character_are_found_by_their_path(server, client):
+    run = client.trigger("idle.v1", key="a/b c%ü?")
+    check(client.get("/v1/workflows/idle.v1/runs/a%2Fb%20c%25%C3%BC%3F").json["id"] == run, "found by its key")
+
+
+@case
+def a_batch_answers_for_each_run(server, client):
+    items = client.post("/v1/runs/batch", {"runs": [{"workflow": "idle.v1"}, {"workflow": "none"}]}).json["items"]
+    check("id" in items[0] and items[1]["code"] == "unknown_workflow", items)
+
+
+@case
+def lists_are_filtered_and_paged(server, client):
+    runs = [client.trigger("idle.v1", tags=["odd" if i % 2 else "even"]) for i in range(5)]
+    page = client.get("/v1/runs?tag=even&limit=2").json
+    check([run["id"] for run in page["items"]] == [runs[4], runs[2]], page)
+    page = client.get(f"/v1/runs?tag=even&limit=2&cursor={page['next']}").json
+    check([run["id"] for run in page["items"]] == [runs[0]] and page["next"] is None, page)
+    check(client.get("/v1/runs?status=failed,cancelled").json["items"] == [], "none has failed")
+    answer = client.get("/v1/runs?stauts=failed")
+    check(answer.status == 400 and 'did you mean "status"' in answer.json["detail"], answer.text)
+
+
+@case
+def a_change_names_the_revision_it_is_based_on(server, client):
+    run = client.trigger("idle.v1")
+    etag = client.get(f"/v1/runs/{run}").headers["ETag"]
+    paused = client.post(f"/v1/runs/{run}/pause", {"reason": "wait"}, headers={"If-Match": etag})
+    check(paused.json["status"] == "paused" and paused.headers["ETag"] != etag, paused.text)
+    stale = client.post(f"/v1/runs/{run}/cancel", {}, headers={"If-Match": etag})
+    check((stale.status, stale.problem) == (412, "revision_mismatch"), stale.text)
+    check(client.post(f"/v1/runs/{run}/cancel", {"reason": "enough"}).json["status"] == "cancelled", "cancelled")
+    check(client.post(f"/v1/runs/{run}/cancel").status == 409, "a cancelled run is not cancelled again")
+    check(client.post(f"/v1/runs/{run}/retry").json["status"] == "pending", "tried again")
+    check(client.post(f"/v1/runs/{run}/delete").json["deleted_at"], "deleted")
+    check(not client.post(f"/v1/runs/{run}/restore").json["deleted_at"], "restored")
+    check(client.get(f"/v1/runs/{run}", headers={"If-None-Match": "nothing"}).status == 200, "another revision")
+    etag = client.get(f"/v1/runs/{run}").headers["ETag"]
+    check(client.get(f"/v1/runs/{run}", headers={"If-None-Match": etag}).status == 304, "the same revision")
+
+
+@case
+def a_long_poll_is_woken_by_the_end(server, client):
+    run = client.trigger("idle.v1")
+    answers = []
+    other = Client(server.port)
+    waiting = threading.Thread(target=lambda: answers.append(other.get(f"/v1/runs/{run}?wait=60s").json))
+    waiting.start()
+    wait_until(lambda: waiting.is_alive(), "it waits")
+    client.post(f"/v1/runs/{run}/cancel")
+    waiting.join(30)
+    check(answers and answers[0]["status"] == "cancelled", answers)
+
+
+@case
+def a_long_poll_ends_at_its_time_with_the_run_as_it_is(server, client):
+    run = client.trigger("idle.v1")
+    check(client.get(f"/v1/runs/{run}?wait=200ms").json["status"] == "pending", "still pending")
+
+
+def read_event(response):
+    lines = {}
+    while True:
+        line = response.readline().decode().rstrip("\n")
+        if not line and "data" in lines:
+            return lines
+        if not line and not response.fp:
+            return None
+        name, _, value = line.partition(": ")
+        if name and value:
+            lines[name] = value
+
+
+@case
+def events_are_followed_live_and_resumed(server, client):
+    run = client.trigger("idle.v1")
+    other = Client(server.port)
+    other.connection.request("GET", f"/v1/runs/{run}/events", headers={"Accept": "text/event-stream"})
+    stream = other.connection.getresponse()
+    check(stream.headers["Content-Type"] == "text/event-stream", stream.headers)
+    check(json.loads(read_event(stream)["data"])["name"] == "created", "what was there comes first")
+    client.post(f"/v1/runs/{run}/pause")
+    event = read_event(stream)
+    check(json.loads(event["data"])["name"] == "paused", event)
+    client.post(f"/v1/runs/{run}/cancel")
+    check(json.loads(read_event(stream)["data"])["name"] == "cancelled", "the end comes too")
+    check(stream.read() == b"", "and then the stream ends")
+    resumed = client.get(f"/v1/runs/{run}/events",
+                         headers={"Accept": "text/event-stream", "Last-Event-ID": event["id"]})
+    check('"cancelled"' in resumed.text and '"paused"' not in resumed.text, resumed.text)
+
+
+@case
+def a_signal_is_taken_once(server, client):
+    run = client.trigger("idle.v1")
+    first = client.post(f"/v1/runs/{run}/signals", {"name": "go", "id": "s1", "payload": [1]})
+    again = client.post(f"/v1/runs/{run}/signals", {"name": "go", "payload": [1]}, headers={"Idempotency-Key": "s1"})
+    check((first.status, first.json["duplicate"], again.json["duplicate"]) == (202, False, True), again.text)
+
+
+@case
+def a_cloud_event_is_a_signal(server, client):
+    run = client.trigger("idle.v1", key="k")
+    event = {"specversion": "1.0", "id": "1", "source": "/shop", "type": "paid", "data": {"sum": 3},
+             "holdfastworkflow": "idle.v1", "holdfastkey": "k", "anything": "else"}
+    kind = {"Content-Type": "application/cloudevents+json"}
+    check(client.post("/v1/events", raw=json.dumps(event), headers=kind).json == {"accepted": 1, "duplicates": 0}, "1")
+    check(client.post("/v1/events", raw=json.dumps(event), headers=kind).json["duplicates"] == 1, "taken once")
+    binary = {"ce-specversion": "1.0", "ce-id": "2", "ce-source": "/shop", "ce-type": "paid", "ce-holdfastrun": run,
+              "Content-Type": "application/json"}
+    check(client.post("/v1/events", raw='{"sum":4}', headers=binary).status == 202, "binary mode")
+    batch = {"Content-Type": "application/cloudevents-batch+json"}
+    check(client.post("/v1/events", raw=json.dumps([event, {**event, "id": "3"}]), headers=batch).json ==
+          {"accepted": 2, "duplicates": 1}, "a batch")
+    names = [line["name"] for line in client.get(f"/v1/runs/{run}/events").json["items"] if line["kind"] == "signal"]
+    check(len(names) == 3, names)
+    del event["holdfastkey"]
+    check(client.post("/v1/events", raw=json.dumps(event), headers=kind).status == 400, "nobody is meant")
+
+
+@case
+def many_are_changed_by_a_filter(server, client):
+    for _ in range(3):
+        client.trigger("idle.v1", subject="bulk")
+    body = {"action": "cancel", "filter": {"subject": "bulk"}, "dry_run": True}
+    check(client.post("/v1/runs/bulk", body).json == {"matched": 3, "changed": 0, "refused": 0, "complete": True}, "")
+    body["dry_run"] = False
+    check(client.post("/v1/runs/bulk", body).json["changed"] == 3, "cancelled")
+    check(client.post("/v1/runs/bulk", {"action": "cancel", "filter": {}}).status == 400, "all is too many")
+
+
+@case
+def a_stop_answers_what_waits(server, client):
+    run = client.trigger("idle.v1")
+    answers = []
+    others = [Client(server.port) for _ in range(5)]
+    threads = [threading.Thread(target=lambda c=c: answers.append(c.get(f"/v1/runs/{run}?wait=60s"))) for c in others]
+    for thread in threads:
+        thread.start()
+    wait_until(lambda: server.client.get("/healthz").status == 200, "it lives")
+    server.stop()
+    for thread in threads:
+        thread.join(30)
+    check([answer.status for answer in answers] == [200] * 5, answers)
+
+
+RUNNER.finish()

@@ -1,0 +1,127 @@
+"""A store of its own and a real `holdfast serve` on it, spoken to through a real socket."""
+
+import http.client
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import uuid
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "crash"))
+
+from processes import PROGRAM, Process, Skipped, check, run_program, wait_until  # noqa: E402
+
+PROBLEM = "urn:holdfast:problem:"
+
+
+class Answer:
+    def __init__(self, response):
+        self.status = response.status
+        self.headers = response.headers
+        self.bytes = response.read()
+
+    @property
+    def text(self):
+        return self.bytes.decode()
+
+    @property
+    def json(self):
+        return json.loads(self.bytes)
+
+    @property
+    def problem(self):
+        """The stable name of the problem; empty if the answer is none."""
+        if self.headers.get("Content-Type") != "application/problem+json":
+            return ""
+        check(self.json["status"] == self.status, f"the problem says {self.json['status']}, the answer {self.status}")
+        return self.json["type"].removeprefix(PROBLEM)
+
+
+class Client:
+    """One connection, kept alive."""
+
+    def __init__(self, port, headers=None):
+        self.port = port
+        self.headers = headers or {}
+        self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=90)
+
+    def ask(self, method, path, body=None, headers=None, raw=None):
+        sent = dict(self.headers)
+        if body is not None:
+            raw = json.dumps(body)
+            sent["Content-Type"] = "application/json"
+        sent.update(headers or {})
+        try:
+            self.connection.request(method, path, raw, sent)
+            return Answer(self.connection.getresponse())
+        except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
+            self.connection.close()
+            self.connection.request(method, path, raw, sent)
+            return Answer(self.connection.getresponse())
+
+    def get(self, path, **options):
+        return self.ask("GET", path, **options)
+
+    def post(self, path, body=None, **options):
+        return self.ask("POST", path, {} if body is None and "raw" not in options else body, **options)
+
+    def put(self, path, body=None, **options):
+        return self.ask("PUT", path, body, **options)
+
+    def delete(self, path, **options):
+        return self.ask("DELETE", path, **options)
+
+    def trigger(self, workflow, **members):
+        answer = self.post("/v1/runs", {"workflow": workflow, **members})
+        check(answer.status in (200, 201), f"trigger: {answer.status} {answer.text}")
+        return answer.json["id"]
+
+    def close(self):
+        self.connection.close()
+
+
+def make_store(kind, directory):
+    """The URL of a fresh store."""
+    if kind == "sqlite":
+        return f"sqlite:{directory}/store.db"
+    base = os.environ.get("HOLDFAST_TEST_POSTGRES")
+    if not base:
+        raise Skipped("HOLDFAST_TEST_POSTGRES is not set")
+    name = "server_" + uuid.uuid4().hex[:12]
+    subprocess.run(["psql", "-XAtqc", f"CREATE DATABASE {name}", base], check=True, capture_output=True)
+    return re.sub(r"(postgres(?:ql)?://[^/]*/)[^?]*", rf"\g<1>{name}", base)
+
+
+class Server:
+    """`holdfast serve` on a port that the system chose."""
+
+    def __init__(self, directory, url, *options, name="serve"):
+        self.url = url
+        self.process = Process(directory, name, [PROGRAM, "--store", url, "--json", "serve", "--listen", "127.0.0.1:0",
+                                                 *options])
+        self.port = wait_until(self.listens, "the server listens")
+        self.client = Client(self.port)
+
+    def listens(self):
+        check(self.process.alive(), f"the server ended: {self.process.said()}")
+        found = re.search(r'"url":"https?://[^"]*:(\d+)"', self.process.said())
+        return int(found.group(1)) if found else None
+
+    def program(self, *argv, **options):
+        return run_program("--store", self.url, *argv, **options)
+
+    def stop(self):
+        self.client.close()
+        status = self.process.stop()
+        check(status == 0, f"the server ended with {status}: {self.process.said()[-2000:]}")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        if kind:
+            self.process.kill()
+        else:
+            self.stop()
