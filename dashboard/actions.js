@@ -83,7 +83,7 @@ export async function triggerRun(workflow) {
       const members = [`"workflow":${JSON.stringify(values.workflow)}`];
       if (values.input.trim()) members.push(`"input":${values.input}`);
       if (values.key) members.push(`"key":${JSON.stringify(values.key)}`);
-      if (values.delay) members.push(`"delay":${JSON.stringify(values.delay)}`);
+      if (values.delay) members.push(`"in":${JSON.stringify(values.delay)}`);
       return post('/v1/runs', `{${members.join(',')}}`);
     },
   });

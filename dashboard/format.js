@@ -36,11 +36,11 @@ export function duration(span) {
   if (span < 1) return span === 0 ? '0 ms' : '<1 ms';
   if (span < 1000) return `${Math.round(span)} ms`;
   const seconds = span / 1000;
-  if (seconds < 60) return `${seconds < 10 ? seconds.toFixed(1) : Math.floor(seconds)} s`;
+  if (seconds < 60) return `${seconds < 10 && seconds % 1 ? seconds.toFixed(1) : Math.floor(seconds)} s`;
   const minutes = Math.floor(seconds / 60);
-  if (minutes < 60) return `${minutes} min ${Math.floor(seconds % 60)} s`;
+  if (minutes < 60) return `${minutes} min${seconds % 60 >= 1 ? ` ${Math.floor(seconds % 60)} s` : ''}`;
   const hours = Math.floor(minutes / 60);
-  if (hours < 48) return `${hours} h ${minutes % 60} min`;
+  if (hours < 48) return `${hours} h${minutes % 60 ? ` ${minutes % 60} min` : ''}`;
   return `${Math.floor(hours / 24)} d`;
 }
 

@@ -131,7 +131,7 @@ export function jsonView(text, label) {
   const show = (all) => {
     const view = all || !large ? coloured(text) : h('pre', { class: 'json cut', tabindex: '0' }, shortened(text));
     view.setAttribute('aria-label', label);
-    view.setAttribute('role', 'region');
+    view.setAttribute('role', 'group');
     fill(box, view, large && h('button', { type: 'button', class: 'button ghost small', onclick: () => show(!all) },
       all ? 'Show less' : `Show all (${bytes(text.length)})`));
   };

@@ -6,7 +6,7 @@ import { navigate } from './router.js';
 const places = { o: '/', r: '/runs', w: '/workflows', s: '/schedules', k: '/workers', t: '/tasks', d: '/dead-letters', x: '/outbox', ',': '/settings' };
 const placeNames = { o: 'Overview', r: 'Runs', w: 'Workflows', s: 'Schedules', k: 'Workers', t: 'Tasks', d: 'Dead letters', x: 'Outbox', ',': 'Settings' };
 const actions = new Map();
-let going = 0;
+let going = -Infinity;
 
 export function onKey(key, action) {
   actions.set(key, action);
@@ -54,7 +54,7 @@ document.addEventListener('keydown', (event) => {
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || typing(event.target) || document.querySelector('dialog[open]')) return;
   const key = event.key;
   if (performance.now() - going < 1200 && places[key]) {
-    going = 0;
+    going = -Infinity;
     navigate(places[key]);
   } else if (key === 'g') {
     going = performance.now();

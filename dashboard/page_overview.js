@@ -28,7 +28,7 @@ function tiles(stats) {
 }
 
 function queues(stats) {
-  const busy = stats.workflows.filter((one) => one.due + one.leased + one.failed + one.waiting + one.delayed > 0)
+  const busy = stats.workflows.filter((one) => !one.name.startsWith('holdfast.') && one.due + one.leased + one.failed + one.waiting + one.delayed > 0)
     .sort((a, b) => b.due - a.due || b.leased - a.leased || b.failed - a.failed).slice(0, 8);
   if (busy.length === 0) return h('p', { class: 'muted pad' }, 'Nothing is under way.');
   const cell = (value, tone) => h('td', { class: `c-num ${value ? tone ?? '' : 'muted'}` }, shortNumber(value));
@@ -74,7 +74,7 @@ function liveFeed(signal) {
     },
   });
   signal.addEventListener('abort', () => { stop(); clearTimeout(timer); });
-  return card('Live', h('div', { class: 'feed-box', tabindex: '0', role: 'region', 'aria-label': 'Live events' }, quiet, list), { actions: state });
+  return card('Live', h('div', { class: 'feed-box', tabindex: '0', role: 'group', 'aria-label': 'Live events' }, quiet, list), { actions: state });
 }
 
 async function failures(box, signal) {

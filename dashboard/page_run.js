@@ -3,7 +3,7 @@ import { h, fill } from './dom.js';
 import { icon } from './icons.js';
 import { ask, get, follow, isAbort, query } from './api.js';
 import { pageHead, card, badge, button, menu, loading, idText, runLink, workflowLink, isFinished, statuses, meter, problemBox, skeleton, empty, tag } from './ui.js';
-import { ms, when, age, duration, number, exactTime, clockTime, plural, bytes } from './format.js';
+import { ms, when, age, duration, number, exactTime, clockTime, plural, bytes, shortId } from './format.js';
 import { members, jsonView, copyButton, pretty } from './json.js';
 import { Story, drawTimeline } from './timeline.js';
 import { changes, changeRun, signalRun, forkRun } from './actions.js';
@@ -24,12 +24,12 @@ function facts(run) {
   return h('dl', { class: 'facts' },
     fact('Id', idText(run.id)),
     fact('Workflow', workflowLink(run.workflow)),
-    fact('Key', run.key && h('span', { class: 'break' }, run.key, copyButton(run.key, 'Copy key'))),
+    fact('Key', run.key && h('span', { class: 'id' }, h('span', { class: 'break' }, run.key), copyButton(run.key, 'Copy key'))),
     fact('Created', [when(run.created_at), run.actor && h('span', { class: 'muted' }, ` by ${run.actor}`)]),
     fact('Started', run.started_at && when(run.started_at)),
     fact('Finished', run.finished_at && when(run.finished_at)),
     fact('Took', run.started_at && tookOf(run)),
-    fact('Attempt', `${run.attempt} of ${run.max_attempts}`),
+    fact('Attempt', run.attempt > 0 ? `${run.attempt} of ${run.max_attempts}` : null),
     fact('Worker', run.leased_by ?? run.last_worker),
     fact('Lease ends', run.lease_until && when(run.lease_until)),
     fact('Next attention', next && when(next)),
@@ -82,7 +82,7 @@ class Journal {
     const jump = h('input', { type: 'number', min: '1', 'aria-label': 'Go to line', placeholder: 'line' });
     const form = h('form', { class: 'jump', onsubmit: (event) => { event.preventDefault(); this.start(Math.max(0, Number(jump.value || 1) - 1)); } }, jump, button('Go', { type: 'submit', small: true }));
     this.tools = [form, button('First', { small: true, onclick: () => this.start(0) }), button('Newest', { small: true, onclick: () => this.newest() })];
-    this.node = h('div', null, h('div', { class: 'table-wrap journal', tabindex: '0', role: 'region', 'aria-label': 'Journal' }, h('table', { class: 'table compact' },
+    this.node = h('div', null, h('div', { class: 'table-wrap journal', tabindex: '0', role: 'group', 'aria-label': 'Lines of the journal' }, h('table', { class: 'table compact' },
       h('thead', null, h('tr', null, ['Seq', 'At', 'Kind', 'What', 'Who', 'Data'].map((name, i) => h('th', { scope: 'col', class: i === 0 ? 'c-num' : null }, name)))), this.body)), this.foot);
   }
 
@@ -189,7 +189,7 @@ export function runPage({ main, signal, params, title }) {
   const story = new Story();
   const journal = new Journal(id, signal);
   const head = h('div');
-  const note = h('div');
+  const note = h('div', { class: 'run-note' });
   const side = h('aside', { class: 'side', 'aria-label': 'Facts' });
   const timelineBox = h('div', null, skeleton(3, 'row'));
   const dataBox = h('div', { class: 'payloads' });
@@ -200,16 +200,16 @@ export function runPage({ main, signal, params, title }) {
 
   function showHead() {
     const offered = Object.keys(changes).filter((name) => changes[name].may(run));
-    const primary = offered.filter((name) => name !== 'delete').slice(0, 2);
+    const waitsForSignal = run.status === 'waiting' && run.waiting_kind === 'signal';
+    const primary = offered.filter((name) => name !== 'delete').slice(0, waitsForSignal ? 1 : 2);
     const others = offered.filter((name) => !primary.includes(name));
     const items = [
       !isFinished(run.status) && { label: 'Send a signal', icon: 'signal', onclick: async () => { if (await signalRun(run)) read(true); } },
       { label: 'Fork from a step', icon: 'fork', onclick: () => forkRun(run, [...story.steps.keys()]) },
       ...others.map((name) => ({ label: changes[name].label, icon: changes[name].icon, danger: changes[name].danger, onclick: () => act(name) })),
     ].filter(Boolean);
-    const waitsForSignal = run.status === 'waiting' && run.waiting_kind === 'signal';
     fill(head, pageHead(run.workflow, {
-      crumbs: [['Runs', '/runs'], ...(run.parent ? [['Parent', `/runs/${run.parent}`]] : [])],
+      crumbs: [['Runs', '/runs'], ...(run.parent ? [['Parent', `/runs/${run.parent}`]] : []), [shortId(run.id)]],
       extra: h('div', { class: 'run-sub' }, badge(run.status), run.pause_requested && tag('paused', 'paused', 'shall pause'), run.deleted_at && tag('cancelled', 'trash', 'Deleted'),
         run.key && h('span', { class: 'run-key big', title: run.key }, run.key), h('span', { class: 'muted' }, run.finished_at ? ['ended ', when(run.finished_at)] : ['created ', when(run.created_at)])),
       actions: [waitsForSignal && button('Send a signal', { icon: 'signal', kind: 'primary', onclick: async () => { if (await signalRun(run)) read(true); } }),
@@ -294,7 +294,7 @@ export function runPage({ main, signal, params, title }) {
   }
 
   const layout = h('div', { class: 'run-page' },
-    h('div', { class: 'column' }, note, card('Timeline', timelineBox), dataBox, childBox, card('Journal', journal.node, { actions: journal.tools })), side);
+    h('div', { class: 'column' }, note, card('Timeline', timelineBox, { id: 'timeline' }), dataBox, childBox, card('Journal', journal.node, { actions: journal.tools })), side);
   fill(main, h('div', { class: 'page-head' }, skeleton(1, 'title')), skeleton(6));
   loading(main, async () => {
     await read();

@@ -21,6 +21,7 @@ function limits(one) {
 
 function state(one) {
   if (one.paused) return tag('paused', 'paused', 'Paused', 'No run is begun');
+  if (one.name.startsWith('holdfast.')) return tag('pending', 'settings', 'Engine', 'The engine’s own; any worker does it');
   if (!one.workers) return tag(one.due ? 'failed' : 'pending', one.due ? 'alert' : 'pending', 'No worker', 'No live worker serves it');
   return tag('succeeded', 'check', 'Served', plural(one.workers, 'live worker'));
 }
@@ -123,7 +124,7 @@ export function workflowPage({ main, signal, params, title }) {
   const head = h('div', null, pageHead(params.name, { crumbs: [['Workflows', '/workflows']] }));
   const side = h('div');
   const definition = h('div');
-  const list = runList({ filter: { workflow: params.name }, signal, label: 'Its runs', whenEmpty: () => empty('runs', 'No runs yet', h('p', { class: 'muted' }, 'Trigger one:'), command(`holdfast trigger ${params.name} '{}'`)) });
+  const list = runList({ filter: { workflow: params.name }, signal, label: 'Its runs', plain: true, whenEmpty: () => empty('runs', 'No runs yet', h('p', { class: 'muted' }, 'Trigger one:'), command(`holdfast trigger ${params.name} '{}'`)) });
   const load = () => loading(top, async () => {
     const one = await get(pathOf(params.name), { signal });
     fill(head, pageHead(one.name, { crumbs: [['Workflows', '/workflows']], extra: h('div', { class: 'run-sub' }, state(one)),
@@ -132,7 +133,7 @@ export function workflowPage({ main, signal, params, title }) {
       fact('Attempts', one.max_attempts), fact('Pauses', `${span(one.retry_base)}, doubling to ${span(one.retry_cap)}`), fact('Lease', span(one.lease)), fact('Deadline', one.timeout && one.timeout !== '0s' ? span(one.timeout) : 'none'),
       fact('Finished runs are kept', one.retention && one.retention !== '0s' ? span(one.retention) : 'for ever'), fact('Limits', limits(one).map((text) => h('div', null, text)).concat(limits(one).length ? [] : ['none'])),
       one.dead_letter && fact('When one has failed', workflowLink(one.dead_letter)), fact('Made', when(one.created_at)), fact('Changed', when(one.updated_at)))));
-    fill(definition, one.definition && card('Definition', h('pre', { class: 'json', tabindex: '0', role: 'region', 'aria-label': 'Definition' }, one.definition)));
+    fill(definition, one.definition && card('Definition', h('pre', { class: 'json', tabindex: '0', role: 'group', 'aria-label': 'Definition' }, one.definition)));
     return tiles(one);
   }, { rows: 1, kind: 'tile' });
   const again = setInterval(() => { if (!document.hidden) load(); }, 4000);

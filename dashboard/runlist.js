@@ -33,12 +33,12 @@ export function tookOf(run) {
   return run.status === 'leased' || run.status === 'waiting' ? age(run.started_at) : h('span', { class: 'muted' }, '–');
 }
 
-function cells(run, selected, onSelect) {
+function cells(run, selected, onSelect, plain) {
   return [
     onSelect && h('td', { class: 'c-check' }, h('input', { type: 'checkbox', checked: selected, 'aria-label': `Select run ${shortId(run.id)}`, onclick: (event) => onSelect(run.id, event.target.checked, event.shiftKey) })),
     h('td', { class: 'c-status' }, badge(run.status)),
     h('td', { class: 'c-run' },
-      h('div', { class: 'run-name' }, h('a', { href: `/runs/${run.id}` }, run.workflow), run.key && h('span', { class: 'run-key', title: run.key }, run.key),
+      h('div', { class: 'run-name' }, plain ? h('a', { href: `/runs/${run.id}`, title: run.key }, run.key ?? shortId(run.id)) : [h('a', { href: `/runs/${run.id}` }, run.workflow), run.key && h('span', { class: 'run-key', title: run.key }, run.key)],
         (run.tags ?? []).slice(0, 3).map((text) => h('span', { class: 'chip' }, text))),
       h('div', { class: `run-lately ${run.status === 'failed' ? 'bad' : 'muted'}` }, lately(run))),
     h('td', { class: 'c-id mono muted', title: run.id }, shortId(run.id)),
@@ -48,8 +48,8 @@ function cells(run, selected, onSelect) {
   ];
 }
 
-/* options: filter, signal, selectable (tells onSelection(ids)), whenEmpty() */
-export function runList({ filter, signal, onSelection, whenEmpty, label = 'Runs' }) {
+/* onSelection(ids): runs can be chosen; whenEmpty() gives what is shown then; plain: all are of one workflow, which is not repeated. */
+export function runList({ filter, signal, onSelection, whenEmpty, label = 'Runs', plain = false }) {
   const body = h('tbody');
   const more = h('div', { class: 'list-more' });
   const fresh = h('div', { class: 'list-fresh' });
@@ -102,7 +102,7 @@ export function runList({ filter, signal, onSelection, whenEmpty, label = 'Runs'
     row.dataset.state = state(run);
     row.dataset.revision = run.revision;
     row.classList.toggle('selected', selected.has(run.id));
-    fill(row, cells(run, selected.has(run.id), onSelection && select));
+    fill(row, cells(run, selected.has(run.id), onSelection && select, plain));
   }
 
   function show() {

@@ -50,7 +50,7 @@ export function workflowLink(name) {
 export function pageHead(title, { crumbs = [], actions = [], about, extra } = {}) {
   return h('div', { class: 'page-head' },
     h('div', { class: 'page-title' },
-      crumbs.length > 0 && h('div', { class: 'crumbs' }, crumbs.map(([label, path]) => [h('a', { href: path }, label), h('span', { 'aria-hidden': 'true' }, '/')])),
+      crumbs.length > 0 && h('div', { class: 'crumbs' }, crumbs.map(([label, path], i) => [i > 0 && h('span', { 'aria-hidden': 'true' }, '/'), path ? h('a', { href: path }, label) : h('span', { class: 'mono' }, label)])),
       h('h1', { tabindex: '-1' }, title),
       extra,
       about && h('p', { class: 'muted about' }, about)),
@@ -130,7 +130,7 @@ export async function attempt(work, done) {
 
 /* columns: [{ name, class, cell(item) }] */
 export function table(label, columns, items, { rowLink, rowClass } = {}) {
-  return h('div', { class: 'table-wrap', tabindex: '0', role: 'region', 'aria-label': label },
+  return h('div', { class: 'table-wrap', tabindex: '0', role: 'group', 'aria-label': label },
     h('table', { class: 'table' },
       h('thead', null, h('tr', null, columns.map((column) => h('th', { scope: 'col', class: column.class }, column.name)))),
       h('tbody', null, items.map((item) => {
