@@ -71,13 +71,19 @@ typedef struct hf_trigger_spec {
     const char *trace;     /* W3C traceparent */
     bool require_worker;   /* refuse with HF_NO_WORKER when nobody live could run it */
     const char *flow_key;  /* limits and fair shares go by it, such as a customer; NULL: none */
+    /* Debounce: while a run of the workflow with this key has not begun, a further trigger with it starts none, but gives
+     * that run its own input and puts its start off to debounce_for us from now. NULL: none. Excludes run_at and delay;
+     * not for children and schedules. */
+    const char *debounce_key;
+    int64_t debounce_for;     /* us */
+    int64_t debounce_at_most; /* us from the first trigger: put off no longer; 0: without limit */
 } hf_trigger_spec;
 
 #define HF_TRIGGER_VERSION 1
 #define HF_TRIGGER_INIT                                                                            \
     {                                                                                              \
         HF_TRIGGER_VERSION, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0, NULL, NULL,   \
-            false, NULL                                                                            \
+            false, NULL, NULL, 0, 0                                                                \
     }
 
 typedef struct hf_triggered {
@@ -85,6 +91,7 @@ typedef struct hf_triggered {
     hf_code code;   /* how this one ended; HF_OK: accepted */
     bool existed;   /* a run with this key and input was there already; `id` is its id */
     bool no_worker; /* accepted, but no live worker could run it now */
+    bool debounced; /* a run that had not begun has this input now; `id` is its id */
 } hf_triggered;
 
 HF_PUBLIC hf_code hf_trigger(hf_client *client, hf_triggered *out, const hf_trigger_spec *spec,

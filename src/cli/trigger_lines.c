@@ -35,6 +35,7 @@ struct line_answer {
     const char *message;
     bool existed;
     bool no_worker;
+    bool debounced;
 };
 
 static const struct cli_field line_answer_fields[] = {
@@ -44,6 +45,7 @@ static const struct cli_field line_answer_fields[] = {
     { "message", CLI_FIELD_TEXT, offsetof(struct line_answer, message) },
     { "existed", CLI_FIELD_BOOL, offsetof(struct line_answer, existed) },
     { "no_worker", CLI_FIELD_BOOL, offsetof(struct line_answer, no_worker) },
+    { "debounced", CLI_FIELD_BOOL, offsetof(struct line_answer, debounced) },
     { NULL, CLI_FIELD_TEXT, 0 },
 };
 
@@ -72,8 +74,12 @@ static void accept_line(const struct cli_session *session, struct tally *tally, 
     tally->accepted++;
     tally->unserved += triggered->no_worker;
     if (session->json) {
-        struct line_answer answer = { line, triggered->id,      "ok",
-                                      NULL, triggered->existed, triggered->no_worker };
+        struct line_answer answer = { .line = line,
+                                      .id = triggered->id,
+                                      .code = "ok",
+                                      .existed = triggered->existed,
+                                      .no_worker = triggered->no_worker,
+                                      .debounced = triggered->debounced };
         cli_record_json(stdout, line_answer_fields, &answer);
         return;
     }

@@ -26,6 +26,8 @@ static hf_code prepare(hf_client *client, const hf_trigger_spec *spec, const hf_
     hf_code code = hf__check_trigger(spec, hf__engine_max_payload(client->engine), false, err);
     if (code == HF_OK && initial)
         code = check_initial(initial, hf__engine_max_payload(client->engine), err);
+    if (code == HF_OK && initial && spec->debounce_key)
+        code = hf__fail(err, HF_INVALID, "a debounced trigger has no first transition");
     if (code == HF_OK)
         code = hf__covered(client, spec->workflow, no_worker, err);
     if (code == HF_OK && *no_worker && spec->require_worker)
@@ -49,6 +51,7 @@ static void answer(const struct hf__op *op, hf_triggered *out)
 {
     out->code = op->code;
     out->existed = op->trigger.existed;
+    out->debounced = op->trigger.debounced;
     out->id = hf_id_is_zero(op->trigger.existing) ? op->trigger.id : op->trigger.existing;
 }
 

@@ -100,6 +100,17 @@ LINES
     [[ "$stderr" == *"line 2: "* ]]
 }
 
+@test "lines may be debounced" {
+    printf '{"input":1}\n{"input":2,"debounce":"b"}\n{"input":3}\n' >lines
+    run -0 --separate-stderr holdfast trigger w --full --lines lines --debounce a --for 1h --json -q
+    [ "$(jq -cs 'sort_by(.line) | [.[].debounced]' <<<"$output")" = '[false,false,true]' ]
+    [ "$(holdfast list --json | jq -cs '[.[].input] | sort')" = '[2,3]' ]
+    printf '{"input":1,"debounce":"c"}\n{"input":1,"debounce":"c","for":60,"at_most":"1h"}\n' >lines
+    run -2 --separate-stderr holdfast trigger w --full --lines lines
+    [[ "$stderr" == *"line 1: debounce_for is 0"* ]]
+    [[ "$stderr" == *"1 accepted, 1 refused"* ]]
+}
+
 @test "a file that is not there is told" {
     run -2 holdfast trigger w --lines missing
     [[ "$output" == *"cannot read \"missing\""* ]]
