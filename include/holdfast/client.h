@@ -124,13 +124,14 @@ typedef struct hf_filter {
     bool deleted;           /* the deleted ones instead of the others */
     const char *cursor;     /* hf_runs.next of the page before; NULL: newest first */
     int limit;              /* 1..1000; default 50 */
+    const char *flow_key;
 } hf_filter;
 
 #define HF_FILTER_VERSION 1
 #define HF_FILTER_INIT                                                                             \
     {                                                                                              \
         HF_FILTER_VERSION, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, { { 0 } }, 0, 0, false,    \
-            false, NULL, 0                                                                         \
+            false, NULL, 0, NULL                                                                   \
     }
 
 /* Newest first; pages are stable while others write. */
@@ -190,7 +191,7 @@ typedef struct hf_fork_options {
         HF_FORK_VERSION, NULL, NULL, NULL                                                          \
     }
 
-/* Starts a new run like an old one (workflow, input, subject, reference, tags, priority, partition, trace) that remembers the
+/* Starts a new run like an old one (workflow, input, subject, reference, tags, priority, partition, trace, flow key) that remembers the
  * steps which the old one had finished before `step` began (NULL: none), so that it goes on from there. Its journal says
  * `forked_from`. The old run may have ended or not, and is not touched; its parent, key, mail and children are not the new
  * run's. HF_NOT_ALLOWED when the new run would wait for children that the old one started and did not wait for. With a key,

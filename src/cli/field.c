@@ -59,6 +59,8 @@ const struct cli_field cli_run_fields[] = {
     FIELD(hf_run, finished_at, TIME),
     FIELD(hf_run, deleted_at, TIME),
     FIELD(hf_run, delete_reason, TEXT),
+    FIELD(hf_run, flow_key, TEXT),
+    FIELD(hf_run, debounce_key, TEXT),
     { NULL, CLI_FIELD_TEXT, 0 },
 };
 
@@ -95,6 +97,7 @@ const struct cli_field cli_workflow_fields[] = {
     { "key_rate_count", CLI_FIELD_INT, offsetof(hf_workflow, key_rate.count) },
     { "key_rate_interval", CLI_FIELD_DURATION, offsetof(hf_workflow, key_rate.interval) },
     { "key_rate_burst", CLI_FIELD_INT, offsetof(hf_workflow, key_rate.burst) },
+    FIELD(hf_workflow, weights, JSON),
     { NULL, CLI_FIELD_TEXT, 0 },
 };
 

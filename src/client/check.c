@@ -296,6 +296,7 @@ hf_code hf__check_filter(const hf_filter *filter, hf_error *err)
         { "tag", filter->tag },
         { "current_step", filter->current_step },
         { "cursor", filter->cursor },
+        { "flow_key", filter->flow_key },
     };
     for (size_t i = 0; code == HF_OK && i < sizeof labels / sizeof *labels; i++)
         code = hf__check_optional_label(labels[i][0], labels[i][1], err);

@@ -60,6 +60,7 @@ static void a_further_trigger_gives_its_input_to_the_run_that_has_not_begun(void
     assert_false(second.existed);
     assert_true(hf_id_equal(first.id, second.id));
     expect_input(first.id, "2");
+    assert_string_equal(get(first.id)->debounce_key, "k");
     expect_journal(first.id, "created debounced");
     assert_int_equal(get(first.id)->run_at, now() + QUIET);
     assert_int_equal(get(first.id)->revision, 2);

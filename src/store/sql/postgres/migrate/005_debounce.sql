@@ -10,3 +10,6 @@ DROP INDEX CONCURRENTLY IF EXISTS holdfast.run_debounce;
 ;;
 CREATE UNIQUE INDEX CONCURRENTLY run_debounce ON holdfast.run (workflow_id, debounce_key)
     WHERE debounce_key IS NOT NULL AND status = 0 AND version = 1 AND deleted_at IS NULL;
+;;
+-- The flow keys that have a weight of their own.
+CREATE INDEX IF NOT EXISTS lane_weight ON holdfast.lane (workflow_id, weight DESC, id) WHERE weight <> 1;

@@ -19,3 +19,6 @@ WHEN EXISTS (SELECT 1 FROM run WHERE tenant_id = NEW.tenant_id AND id = NEW.id)
                                                    AND deleted_at IS NULL)) BEGIN
     SELECT RAISE(IGNORE);
 END;
+
+-- The flow keys that have a weight of their own.
+CREATE INDEX lane_weight ON lane (workflow_id, weight DESC, id) WHERE weight <> 1;
