@@ -92,11 +92,13 @@ typedef struct hf_triggered {
     bool existed;   /* a run with this key and input was there already; `id` is its id */
     bool no_worker; /* accepted, but no live worker could run it now */
     bool debounced; /* a run that had not begun has this input now; `id` is its id */
+    hf_error error; /* why this one was refused; filled unless code is HF_OK */
 } hf_triggered;
 
 HF_PUBLIC hf_code hf_trigger(hf_client *client, hf_triggered *out, const hf_trigger_spec *spec,
                              hf_error *err) HF_MUST_CHECK;
-/* Each is accepted or refused by itself: see out[i].code. Returns the first failure, filled into `err`. */
+/* Each is accepted or refused by itself: see out[i].code and out[i].error. Returns the failure of the first that was
+ * refused; `err` tells which one it was. */
 HF_PUBLIC hf_code hf_trigger_many(hf_client *client, hf_triggered *out,
                                   const hf_trigger_spec *specs, size_t count,
                                   hf_error *err) HF_MUST_CHECK;
