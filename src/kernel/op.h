@@ -52,8 +52,10 @@ struct hf__op {
             const hf_transition *initial; /* NULL: none */
             const hf_id *child_ids;       /* of initial, as for a commit */
             const hf_id *start_ids;
-            hf_id existing; /* out: the run that has the key */
+            hf_id existing; /* out: the run that has the key, or that it was debounced into */
             bool existed;   /* out */
+            bool debounced; /* out */
+            int64_t seq;    /* the flush's own: of the line `debounced` that it wrote; 0: none */
         } trigger;
         struct {
             const struct hf__claim_head *heads; /* in the order in which they are looked at */
