@@ -1,6 +1,6 @@
 /* A durable function: an order that is charged, rests a moment, waits for an approval, and is packed by children.
  *
- *   cc order.c $(pkg-config --cflags --libs holdfast) -o order
+ *   cc order.c serve.c $(pkg-config --cflags --libs holdfast) -o order
  *   ./order sqlite:shop.db
  *   holdfast --store sqlite:shop.db trigger shop.order.v1 '{"items":3}' --key o-17
  *   holdfast --store sqlite:shop.db signal shop.order.v1/o-17 approval '{"by":"ann"}'
@@ -9,23 +9,13 @@
  * Kill it wherever you like and start it again: each order goes on where it was, and no card is charged twice. Without an
  * approval within a minute the money is given back.
  * SPDX-License-Identifier: Apache-2.0 */
-#include <holdfast/holdfast.h>
+#include "serve.h"
 
-#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #define PARCELS 3
-
-static hf_worker *worker;
-
-static void stop(int number)
-{
-    (void)number;
-    hf_worker_stop(worker);
-}
 
 static void work_for(long milliseconds)
 {
@@ -133,38 +123,12 @@ static hf_code pack_parcel(hf_ctx *ctx, const char *input, hf_error *err, void *
     return hf_return(ctx, result);
 }
 
-/* ---- The worker ---- */
-
-static int failed(const hf_error *err)
-{
-    fprintf(stderr, "order: %s\n", err->message);
-    return 1;
-}
-
 int main(int argc, char **argv)
 {
-    hf_error err = { 0 };
-    hf_client *client = NULL;
-    if (argc != 2) {
-        fprintf(stderr, "usage: order STORE, as in order sqlite:shop.db\n");
-        return 2;
-    }
-    if (hf_open(&client, argv[1], NULL, &err) != HF_OK)
-        return failed(&err);
-
-    hf_code code = hf_worker_new(&worker, client, NULL, &err);
-    if (code == HF_OK)
-        code = hf_worker_handle(worker, "shop.order.v1", order, NULL, &err);
-    if (code == HF_OK)
-        code = hf_worker_handle(worker, "shop.pack.v1", pack_parcel, NULL, &err);
-    if (code == HF_OK) {
-        signal(SIGINT, stop);
-        signal(SIGTERM, stop);
-        code = hf_worker_run(worker, &err);
-        signal(SIGINT, SIG_DFL);
-        signal(SIGTERM, SIG_DFL);
-    }
-    hf_worker_free(worker);
-    hf_close(client);
-    return code == HF_OK ? 0 : failed(&err);
+    static const struct served list[] = {
+        { "shop.order.v1", order },
+        { "shop.pack.v1", pack_parcel },
+        { NULL, NULL },
+    };
+    return serve(argc, argv, list);
 }

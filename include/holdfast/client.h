@@ -71,13 +71,19 @@ typedef struct hf_trigger_spec {
     const char *trace;     /* W3C traceparent */
     bool require_worker;   /* refuse with HF_NO_WORKER when nobody live could run it */
     const char *flow_key;  /* limits and fair shares go by it, such as a customer; NULL: none */
+    /* Debounce: while a run of the workflow with this key has not begun, a further trigger with it starts none, but gives
+     * that run its own input and puts its start off to debounce_for us from now. NULL: none. Excludes run_at and delay;
+     * not for children and schedules. */
+    const char *debounce_key;
+    int64_t debounce_for;     /* us */
+    int64_t debounce_at_most; /* us from the first trigger: put off no longer; 0: without limit */
 } hf_trigger_spec;
 
 #define HF_TRIGGER_VERSION 1
 #define HF_TRIGGER_INIT                                                                            \
     {                                                                                              \
         HF_TRIGGER_VERSION, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0, NULL, NULL,   \
-            false, NULL                                                                            \
+            false, NULL, NULL, 0, 0                                                                \
     }
 
 typedef struct hf_triggered {
@@ -85,11 +91,14 @@ typedef struct hf_triggered {
     hf_code code;   /* how this one ended; HF_OK: accepted */
     bool existed;   /* a run with this key and input was there already; `id` is its id */
     bool no_worker; /* accepted, but no live worker could run it now */
+    bool debounced; /* a run that had not begun has this input now; `id` is its id */
+    hf_error error; /* why this one was refused; filled unless code is HF_OK */
 } hf_triggered;
 
 HF_PUBLIC hf_code hf_trigger(hf_client *client, hf_triggered *out, const hf_trigger_spec *spec,
                              hf_error *err) HF_MUST_CHECK;
-/* Each is accepted or refused by itself: see out[i].code. Returns the first failure, filled into `err`. */
+/* Each is accepted or refused by itself: see out[i].code and out[i].error. Returns the failure of the first that was
+ * refused; `err` tells which one it was. */
 HF_PUBLIC hf_code hf_trigger_many(hf_client *client, hf_triggered *out,
                                   const hf_trigger_spec *specs, size_t count,
                                   hf_error *err) HF_MUST_CHECK;
@@ -117,13 +126,14 @@ typedef struct hf_filter {
     bool deleted;           /* the deleted ones instead of the others */
     const char *cursor;     /* hf_runs.next of the page before; NULL: newest first */
     int limit;              /* 1..1000; default 50 */
+    const char *flow_key;
 } hf_filter;
 
 #define HF_FILTER_VERSION 1
 #define HF_FILTER_INIT                                                                             \
     {                                                                                              \
         HF_FILTER_VERSION, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, { { 0 } }, 0, 0, false,    \
-            false, NULL, 0                                                                         \
+            false, NULL, 0, NULL                                                                   \
     }
 
 /* Newest first; pages are stable while others write. */
@@ -183,7 +193,7 @@ typedef struct hf_fork_options {
         HF_FORK_VERSION, NULL, NULL, NULL                                                          \
     }
 
-/* Starts a new run like an old one (workflow, input, subject, reference, tags, priority, partition, trace) that remembers the
+/* Starts a new run like an old one (workflow, input, subject, reference, tags, priority, partition, trace, flow key) that remembers the
  * steps which the old one had finished before `step` began (NULL: none), so that it goes on from there. Its journal says
  * `forked_from`. The old run may have ended or not, and is not touched; its parent, key, mail and children are not the new
  * run's. HF_NOT_ALLOWED when the new run would wait for children that the old one started and did not wait for. With a key,

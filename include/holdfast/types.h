@@ -99,6 +99,8 @@ typedef struct hf_run {
     int64_t finished_at;
     int64_t deleted_at;
     const char *delete_reason;
+    const char *flow_key;     /* whose limits and share it counts against; not told by a claim */
+    const char *debounce_key; /* it was triggered with; not told by a claim */
 } hf_run;
 
 /* A list of records with everything they point to; free it as a whole. */
@@ -154,7 +156,9 @@ typedef struct hf_workflow {
     int64_t delayed;
     int64_t leased;
     int64_t failed;
-    int workers; /* live workers that serve it */
+    int workers;         /* live workers that serve it */
+    const char *weights; /* JSON: {"acme":3,"":2}, flow keys whose weight is not 1, the largest 100;
+                            filled by hf_workflow_get */
 } hf_workflow;
 
 typedef struct hf_workflows {

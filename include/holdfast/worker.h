@@ -79,12 +79,14 @@ typedef struct hf_worker_options {
     int64_t stop_limit; /* us for running handlers after a stop; default 30 s */
     hf_worker_observer observer;
     void *observer_arg;
+    bool
+        chores_only; /* may run without handlers: schedules and the like are worked on all the same */
 } hf_worker_options;
 
 #define HF_WORKER_OPTIONS_VERSION 1
 #define HF_WORKER_OPTIONS_INIT                                                                     \
     {                                                                                              \
-        HF_WORKER_OPTIONS_VERSION, NULL, 0, NULL, 0, NULL, 0, 0, 0, 0, NULL, NULL                  \
+        HF_WORKER_OPTIONS_VERSION, NULL, 0, NULL, 0, NULL, 0, 0, 0, 0, NULL, NULL, false           \
     }
 
 /* The worker borrows the client, which must outlive it. */

@@ -89,7 +89,8 @@ const struct cli_command cli_command_fork = {
     .name = "fork",
     .summary = "Start a new run like an old one, from a chosen step",
     .operands = "RUN",
-    .details = "The new run has the workflow, input, subject, reference, tags and priority of the "
+    .details = "The new run has the workflow, input, subject, reference, tags, flow key and "
+               "priority of the "
                "old one. It remembers the steps that the old one had finished before STEP, and "
                "does STEP and what follows itself. The old run stays as it is, ended or not. "
                "`holdfast steps` shows what there is to choose from. Prints the new id. RUN is an "

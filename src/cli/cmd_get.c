@@ -92,6 +92,8 @@ static const struct cli_column lines[] = {
     { .header = "subject", .field = "subject" },
     { .header = "reference", .field = "reference" },
     { .header = "tags", .field = "tags" },
+    { .header = "flow key", .field = "flow_key" },
+    { .header = "debounce key", .field = "debounce_key" },
     { .header = "partition", .field = "partition" },
     { .header = "trace", .field = "trace" },
     { .header = "triggered by", .field = "actor" },

@@ -125,7 +125,7 @@ static void *work_main(void *arg)
 static hf_code start_working(struct working *working, struct cli_session *session,
                              struct cli_worker_log *log, hf_error *err)
 {
-    hf_code code = cli_work_new(&working->work, session, log, err);
+    hf_code code = cli_work_new(&working->work, session, log, true, err);
     if (code == HF_OK)
         code = hf__thread_start(&working->thread, work_main, working, err);
     working->started = code == HF_OK;

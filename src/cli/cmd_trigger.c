@@ -10,8 +10,8 @@
 #include <string.h>
 
 static struct {
-    const char *key, *flow_key, *subject, *reference, *partition, *trace, *lines;
-    int64_t priority, max_attempts, at, in, deadline, timeout;
+    const char *key, *flow_key, *debounce, *subject, *reference, *partition, *trace, *lines;
+    int64_t priority, max_attempts, at, in, deadline, timeout, debounce_for, at_most;
     struct cli_texts tags;
     bool require_worker, full;
     struct cli_maybe wait;
@@ -23,6 +23,13 @@ static const struct cli_option options[] = {
     CLI_OPT(TEXT, 0, "flow-key", "KEY",
             "whose limits and share it counts against, such as a customer",
             .value = &args.flow_key),
+    CLI_OPT(TEXT, 0, "debounce", "KEY",
+            "as long as a run with this KEY has not begun, give it the input instead",
+            .value = &args.debounce),
+    CLI_OPT(DURATION, 0, "for", "DURATION", "with --debounce: start when no other came for so long",
+            .value = &args.debounce_for),
+    CLI_OPT(DURATION, 0, "at-most", "DURATION",
+            "with --debounce: but no later than so long after the first", .value = &args.at_most),
     CLI_OPT(NUMBER, 'p', "priority", "N", "-1000 to 1000, higher is more urgent; default 0",
             .value = &args.priority, .min = -1000, .max = 1000),
     CLI_OPT(TIME, 0, "at", "TIME", "start no earlier than this time", .value = &args.at),
@@ -58,6 +65,9 @@ static hf_trigger_spec spec_from_options(const char *workflow)
     spec.workflow = workflow;
     spec.key = args.key;
     spec.flow_key = args.flow_key;
+    spec.debounce_key = args.debounce;
+    spec.debounce_for = args.debounce_for;
+    spec.debounce_at_most = args.at_most;
     spec.priority = (int)args.priority;
     spec.run_at = args.at;
     spec.delay = args.in;
@@ -89,6 +99,7 @@ struct answer {
     const char *workflow;
     bool existed;
     bool no_worker;
+    bool debounced;
 };
 
 static const struct hf__field answer_fields[] = {
@@ -96,17 +107,21 @@ static const struct hf__field answer_fields[] = {
     { "workflow", HF__FIELD_TEXT, offsetof(struct answer, workflow) },
     { "existed", HF__FIELD_BOOL, offsetof(struct answer, existed) },
     { "no_worker", HF__FIELD_BOOL, offsetof(struct answer, no_worker) },
+    { "debounced", HF__FIELD_BOOL, offsetof(struct answer, debounced) },
     { NULL, HF__FIELD_TEXT, 0 },
 };
 
 static void show_answer(const struct cli_session *session, const char *workflow,
                         const hf_triggered *triggered)
 {
-    struct answer answer = { triggered->id, workflow, triggered->existed, triggered->no_worker };
+    struct answer answer = { triggered->id, workflow, triggered->existed, triggered->no_worker,
+                             triggered->debounced };
     char id[HF_ID_TEXT];
     hf_id_format(triggered->id, id);
     if (triggered->existed)
         cli_notice(session, "a run with this key and input was there already");
+    if (triggered->debounced)
+        cli_notice(session, "debounced: a run that has not begun has this input now");
     if (triggered->no_worker)
         cli_notice(session,
                    "warning: no live worker serves %s; it will wait for one (start it with "
@@ -153,6 +168,10 @@ static const char *conflict_in_options(int count)
         return "--at and --in exclude each other";
     if (args.deadline && args.timeout)
         return "--deadline and --timeout exclude each other";
+    if (!args.debounce && (args.debounce_for || args.at_most))
+        return "--for and --at-most belong to --debounce";
+    if (args.debounce && !args.debounce_for && !args.full)
+        return "--debounce needs --for";
     if (args.full && !args.lines)
         return "--full belongs to --lines";
     if (args.lines && args.wait.given)
@@ -188,13 +207,16 @@ const struct cli_command cli_command_trigger = {
         "file, - reads stdin; at most 1 MiB.\n"
         "With --lines every line is one input, or with --full one object with the members "
         "workflow, input, key, priority, at, in, deadline, timeout, tags, subject, reference, "
-        "partition, max_attempts, trace, require_worker. Options given beside --lines hold for "
+        "partition, max_attempts, trace, require_worker, flow_key, debounce, for, at_most. Options "
+        "given beside --lines hold for "
         "every line that does not say otherwise. Lines are accepted or refused one by one; each "
         "refused one is named with its number on stderr.",
-    .examples = "holdfast trigger billing.charge.v1 '{\"invoice\":42}' --key inv-42\n"
-                "holdfast trigger report.daily @params.json --in 2h --tag night\n"
-                "holdfast trigger billing.charge.v1 --lines invoices.jsonl\n"
-                "holdfast trigger billing.charge.v1 '{\"invoice\":42}' --wait=5m",
+    .examples =
+        "holdfast trigger billing.charge.v1 '{\"invoice\":42}' --key inv-42\n"
+        "holdfast trigger report.daily @params.json --in 2h --tag night\n"
+        "holdfast trigger billing.charge.v1 --lines invoices.jsonl\n"
+        "holdfast trigger search.index.v1 '{\"page\":7}' --debounce page-7 --for 5s --at-most 1m\n"
+        "holdfast trigger billing.charge.v1 '{\"invoice\":42}' --wait=5m",
     .max_operands = 2,
     .options = options,
     .creates = true,

@@ -38,7 +38,7 @@ static int work(struct cli_session *session)
     struct cli_worker_log log = { .json = session->json, .quiet = session->quiet };
     struct cli_work work;
     hf_error err = { 0 };
-    hf_code code = cli_work_new(&work, session, &log, &err);
+    hf_code code = cli_work_new(&work, session, &log, false, &err);
     if (code != HF_OK)
         return cli_fail(session, &err);
     handle_signals(work.worker);

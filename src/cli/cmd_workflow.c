@@ -255,6 +255,7 @@ static const struct cli_column lines[] = {
     { .header = "rate", .make = whole_rate_text },
     { .header = "max per key", .make = key_max_running_text },
     { .header = "rate per key", .make = key_rate_text },
+    { .header = "weights", .field = "weights" },
     { .header = "due", .field = "due" },
     { .header = "delayed", .field = "delayed" },
     { .header = "leased", .field = "leased" },

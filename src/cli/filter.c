@@ -4,7 +4,7 @@
 static struct {
     unsigned given;
     unsigned statuses;
-    const char *workflow, *prefix, *key, *subject, *reference, *tag, *step;
+    const char *workflow, *prefix, *key, *subject, *reference, *tag, *step, *flow_key;
     hf_id parent;
     struct cli_when created_after, created_before;
     bool overdue, deleted;
@@ -23,6 +23,7 @@ const struct cli_option cli_filter_options[] = {
     CLI_OPT(TEXT, 0, "reference", "TEXT", "with this business reference", .value = &args.reference,
             CHOOSES),
     CLI_OPT(TEXT, 't', "tag", "TAG", "with this tag", .value = &args.tag, CHOOSES),
+    CLI_OPT(TEXT, 0, "flow-key", "KEY", "with this flow key", .value = &args.flow_key, CHOOSES),
     CLI_OPT(TEXT, 0, "step", "NAME", "whose current step is this", .value = &args.step, CHOOSES),
     CLI_OPT(ID, 0, "parent", "ID", "children of this run", .value = &args.parent, CHOOSES),
     CLI_OPT(WHEN, 0, "created-after", "WHEN", "made at this time or later; 2h means two hours ago",
@@ -60,6 +61,7 @@ hf_filter cli_filter(struct cli_session *session)
     filter.reference = args.reference;
     filter.tag = args.tag;
     filter.current_step = args.step;
+    filter.flow_key = args.flow_key;
     filter.parent = args.parent;
     filter.created_after = point_of(session, &args.created_after);
     filter.created_before = point_of(session, &args.created_before);

@@ -35,6 +35,7 @@ struct line_answer {
     const char *message;
     bool existed;
     bool no_worker;
+    bool debounced;
 };
 
 static const struct hf__field line_answer_fields[] = {
@@ -44,6 +45,7 @@ static const struct hf__field line_answer_fields[] = {
     { "message", HF__FIELD_TEXT, offsetof(struct line_answer, message) },
     { "existed", HF__FIELD_BOOL, offsetof(struct line_answer, existed) },
     { "no_worker", HF__FIELD_BOOL, offsetof(struct line_answer, no_worker) },
+    { "debounced", HF__FIELD_BOOL, offsetof(struct line_answer, debounced) },
     { NULL, HF__FIELD_TEXT, 0 },
 };
 
@@ -72,8 +74,12 @@ static void accept_line(const struct cli_session *session, struct tally *tally, 
     tally->accepted++;
     tally->unserved += triggered->no_worker;
     if (session->json) {
-        struct line_answer answer = { line, triggered->id,      "ok",
-                                      NULL, triggered->existed, triggered->no_worker };
+        struct line_answer answer = { .line = line,
+                                      .id = triggered->id,
+                                      .code = "ok",
+                                      .existed = triggered->existed,
+                                      .no_worker = triggered->no_worker,
+                                      .debounced = triggered->debounced };
         cli_record_json(stdout, line_answer_fields, &answer);
         return;
     }
@@ -83,18 +89,14 @@ static void accept_line(const struct cli_session *session, struct tally *tally, 
 }
 
 static void explain_refusal(const struct cli_session *session, struct tally *tally,
-                            const struct chunk *chunk, size_t i, const hf_error *first)
+                            const struct chunk *chunk, size_t i)
 {
-    hf_code code = chunk->answers[i].code;
-    hf_error err;
-    if (code == HF_UNKNOWN_WORKFLOW)
-        hf__fail(&err, code, "no workflow named %.100s: create it with `holdfast workflow create`",
+    hf_error err = chunk->answers[i].error;
+    if (err.code == HF_UNKNOWN_WORKFLOW)
+        hf__fail(&err, err.code,
+                 "no workflow named %.100s: create it with `holdfast workflow create`",
                  chunk->specs[i].workflow);
-    else if (first && first->message[0] && first->code == code)
-        err = *first;
-    else
-        hf__fail(&err, code, "%s", hf_code_meaning(code));
-    refuse(session, tally, chunk->numbers[i], code, err.message);
+    refuse(session, tally, chunk->numbers[i], err.code, err.message);
 }
 
 /* False when the store does not answer, so that going on is of no use. */
@@ -102,22 +104,13 @@ static bool send_chunk(struct cli_session *session, struct chunk *chunk, struct 
 {
     if (chunk->count == 0)
         return true;
-    hf_error err = { 0 };
-    memset(chunk->answers, 0, sizeof chunk->answers);
     hf_code code =
-        hf_trigger_many(session->client, chunk->answers, chunk->specs, chunk->count, &err);
-    bool first = true; /* the message belongs to the first refusal */
-    for (size_t i = 0; i < chunk->count; i++) {
-        hf_triggered *answer = &chunk->answers[i];
-        if (answer->code == HF_OK && hf_id_is_zero(answer->id))
-            answer->code = code == HF_OK ? HF_INTERNAL : code;
-        if (answer->code == HF_OK) {
-            accept_line(session, tally, chunk->numbers[i], answer);
-            continue;
-        }
-        explain_refusal(session, tally, chunk, i, first ? &err : NULL);
-        first = false;
-    }
+        hf_trigger_many(session->client, chunk->answers, chunk->specs, chunk->count, NULL);
+    for (size_t i = 0; i < chunk->count; i++)
+        if (chunk->answers[i].code == HF_OK)
+            accept_line(session, tally, chunk->numbers[i], &chunk->answers[i]);
+        else
+            explain_refusal(session, tally, chunk, i);
     chunk->count = 0;
     chunk->bytes = 0;
     hf__arena_reset(&chunk->arena);

@@ -151,9 +151,10 @@ void cli_work_free(struct cli_work *work)
 }
 
 hf_code cli_work_new(struct cli_work *out, struct cli_session *session, struct cli_worker_log *log,
-                     hf_error *err)
+                     bool chores_only, hf_error *err)
 {
     hf_worker_options chosen = worker_options(log);
+    chosen.chores_only = chores_only;
     *out = (struct cli_work){ .words = hf__calloc(args.execs.count + 1, sizeof *out->words) };
     hf_code code =
         out->words ? hf_worker_new(&out->worker, session->client, &chosen, err) : hf__nomem(err);

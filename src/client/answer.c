@@ -117,4 +117,6 @@ void hf__run_read(hf_run *run, const struct hf__cell *c)
     run->finished_at = hf__as_number(*c++);
     run->deleted_at = hf__as_number(*c++);
     run->delete_reason = hf__as_text(*c++);
+    run->flow_key = hf__as_text(*c++);
+    run->debounce_key = hf__as_text(*c++);
 }

@@ -17,6 +17,7 @@
 #define MAX_SLOTS 1000000
 #define MAX_STARTS 1000000
 #define MAX_INTERVAL HF_DAYS(31)
+#define MAX_DEBOUNCE HF_DAYS(365)
 
 hf_code hf__check_version(const char *what, int version, int known, hf_error *err)
 {
@@ -199,6 +200,25 @@ static hf_code check_times(const hf_trigger_spec *spec, hf_error *err)
     return code;
 }
 
+static hf_code check_debounce(const hf_trigger_spec *spec, hf_error *err)
+{
+    if (!spec->debounce_key)
+        return spec->debounce_for || spec->debounce_at_most
+                   ? hf__fail(err, HF_INVALID, "a debounce needs a key")
+                   : HF_OK;
+    hf_code code = hf__label_check("debounce key", spec->debounce_key, MAX_FLOW_KEY, err);
+    if (code == HF_OK)
+        code = check_span("debounce_for", spec->debounce_for, 1, MAX_DEBOUNCE, err);
+    if (code == HF_OK && spec->debounce_at_most)
+        code = check_span("debounce_at_most", spec->debounce_at_most, spec->debounce_for,
+                          MAX_DEBOUNCE, err);
+    if (code == HF_OK && (spec->run_at || spec->delay))
+        code = hf__fail(err, HF_INVALID,
+                        "a debounced run starts debounce_for after the last trigger: leave run_at "
+                        "and delay away");
+    return code;
+}
+
 hf_code hf__check_trigger(const hf_trigger_spec *spec, size_t max_payload, bool internal,
                           hf_error *err)
 {
@@ -225,6 +245,8 @@ hf_code hf__check_trigger(const hf_trigger_spec *spec, size_t max_payload, bool 
         code = check_range("max_attempts", spec->max_attempts, 0, MAX_ATTEMPTS, err);
     if (code == HF_OK)
         code = check_times(spec, err);
+    if (code == HF_OK)
+        code = check_debounce(spec, err);
     return code == HF_OK ? check_tags(spec, err) : code;
 }
 
@@ -274,6 +296,7 @@ hf_code hf__check_filter(const hf_filter *filter, hf_error *err)
         { "tag", filter->tag },
         { "current_step", filter->current_step },
         { "cursor", filter->cursor },
+        { "flow_key", filter->flow_key },
     };
     for (size_t i = 0; code == HF_OK && i < sizeof labels / sizeof *labels; i++)
         code = hf__check_optional_label(labels[i][0], labels[i][1], err);
@@ -370,13 +393,24 @@ static hf_code check_outgoing(const hf_transition *t, size_t max_payload, hf_err
     return code;
 }
 
+/* A run that a turn starts. Whoever starts it waits for it, or names it: it cannot be another one's run. */
+static hf_code check_start(const hf_trigger_spec *spec, size_t max_payload, bool internal,
+                           hf_error *err)
+{
+    hf_code code = hf__check_trigger(spec, max_payload, internal, err);
+    if (code == HF_OK && spec->debounce_key)
+        code = hf__fail(err, HF_INVALID, "only a trigger of its own can be debounced, not \"%s\"",
+                        spec->workflow);
+    return code;
+}
+
 static hf_code check_started(const hf_transition *t, size_t max_payload, hf_error *err)
 {
     hf_code code = HF_OK;
     for (size_t i = 0; code == HF_OK && i < t->child_count; i++)
-        code = hf__check_trigger(&t->children[i], max_payload, false, err);
+        code = check_start(&t->children[i], max_payload, false, err);
     for (size_t i = 0; code == HF_OK && i < t->start_count; i++)
-        code = hf__check_trigger(&t->starts[i], max_payload, true, err);
+        code = check_start(&t->starts[i], max_payload, true, err);
     return code;
 }
 

@@ -254,6 +254,7 @@ static hf_code start(struct fork *fork, hf_triggered *out, hf_error *err)
     spec.subject = source->subject;
     spec.reference = source->reference;
     spec.partition = source->partition;
+    spec.flow_key = source->flow_key;
     spec.trace = source->trace && hf__trace_valid(source->trace) ? source->trace : NULL;
     hf_code code = read_tags(fork, &spec, err);
     if (code == HF_OK)

@@ -88,6 +88,7 @@ hf_code hf__filter_fill(struct hf__ask *ask, hf_client *client, const hf_filter 
     c[14] = hf__number_or_null(filter->created_before);
     c[15] = hf__number(filter->overdue);
     c[16] = hf__number(filter->deleted);
+    c[17] = hf__text(filter->flow_key);
     return HF_OK;
 }
 

@@ -1,6 +1,7 @@
 /* Triggering runs.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
+#include <string.h>
 
 #include "client/check.h"
 #include "client/client.h"
@@ -27,6 +28,8 @@ static hf_code prepare(hf_client *client, const hf_trigger_spec *spec, const hf_
     hf_code code = hf__check_trigger(spec, hf__engine_max_payload(client->engine), false, err);
     if (code == HF_OK && initial)
         code = check_initial(initial, hf__engine_max_payload(client->engine), err);
+    if (code == HF_OK && initial && spec->debounce_key)
+        code = hf__fail(err, HF_INVALID, "a debounced trigger has no first transition");
     if (code == HF_OK)
         code = hf__covered(client, spec->workflow, no_worker, err);
     if (code == HF_OK && *no_worker && spec->require_worker)
@@ -46,11 +49,33 @@ static hf_code prepare(hf_client *client, const hf_trigger_spec *spec, const hf_
     return HF_OK;
 }
 
-static void answer(const struct hf__op *op, hf_triggered *out)
+/* The operation's error is the answer's. */
+static hf_code answer(const struct hf__op *op, hf_triggered *out)
 {
-    out->code = op->code;
     out->existed = op->trigger.existed;
+    out->debounced = op->trigger.debounced;
     out->id = hf_id_is_zero(op->trigger.existing) ? op->trigger.id : op->trigger.existing;
+    return op->code;
+}
+
+/* Applies an operation with its first transition, which may start other runs. */
+static hf_code apply_with(hf_client *client, struct hf__op *op, hf_triggered *out)
+{
+    const hf_transition *initial = op->trigger.initial;
+    hf_id *children = hf__new_ids(initial ? initial->child_count : 0);
+    hf_id *starts = hf__new_ids(initial ? initial->start_count : 0);
+    hf_code code;
+    if (children && starts) {
+        op->trigger.child_ids = children;
+        op->trigger.start_ids = starts;
+        hf__engine_apply(client->engine, op, 1);
+        code = answer(op, out);
+    } else {
+        code = hf__nomem(&out->error);
+    }
+    free(children);
+    free(starts);
+    return code;
 }
 
 hf_code hf_trigger_with(hf_client *client, hf_triggered *out, const hf_trigger_spec *spec,
@@ -58,21 +83,11 @@ hf_code hf_trigger_with(hf_client *client, hf_triggered *out, const hf_trigger_s
 {
     struct hf__op op;
     *out = (hf_triggered){ 0 };
-    hf_code code = prepare(client, spec, initial, &op, &out->no_worker, err);
-    if (code != HF_OK)
-        return out->code = code;
-    hf_id *children = hf__new_ids(initial ? initial->child_count : 0);
-    hf_id *starts = hf__new_ids(initial ? initial->start_count : 0);
-    if (children && starts) {
-        op.trigger.child_ids = children;
-        op.trigger.start_ids = starts;
-        hf__engine_apply(client->engine, &op, 1);
-        answer(&op, out);
-    } else {
-        out->code = hf__nomem(err);
-    }
-    free(children);
-    free(starts);
+    out->code = prepare(client, spec, initial, &op, &out->no_worker, &out->error);
+    if (out->code == HF_OK)
+        out->code = apply_with(client, &op, out);
+    if (out->code != HF_OK && err)
+        *err = out->error;
     return out->code;
 }
 
@@ -84,7 +99,7 @@ hf_code hf_trigger(hf_client *client, hf_triggered *out, const hf_trigger_spec *
 static void submitted_done(struct hf__op *op, void *arg)
 {
     struct hf__trigger_call *call = arg;
-    answer(op, &call->out);
+    call->out.code = answer(op, &call->out);
     call->done(call, call->arg);
 }
 
@@ -101,8 +116,38 @@ hf_code hf__trigger_submit(hf_client *client, struct hf__trigger_call *call,
     return HF_OK;
 }
 
+/* ---- Many ---- */
+
 /* Operations share flushes best when neighbours go to the same flusher. */
 #define RUNS_PER_SHARD 1000
+
+/* `places` tells whose each operation is. */
+static void trigger_all(hf_client *client, hf_triggered *out, const hf_trigger_spec *specs,
+                        size_t count, struct hf__op *ops, size_t *places)
+{
+    size_t accepted = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct hf__op *op = &ops[accepted];
+        out[i].code = prepare(client, &specs[i], NULL, op, &out[i].no_worker, &out[i].error);
+        if (out[i].code != HF_OK)
+            continue;
+        op->shard = accepted / RUNS_PER_SHARD;
+        places[accepted++] = i;
+    }
+    hf__engine_apply(client->engine, ops, accepted);
+    for (size_t i = 0; i < accepted; i++)
+        out[places[i]].code = answer(&ops[i], &out[places[i]]);
+}
+
+static hf_code first_failure(const hf_triggered *out, const hf_trigger_spec *specs, size_t count,
+                             hf_error *err)
+{
+    for (size_t i = 0; i < count; i++)
+        if (out[i].code != HF_OK)
+            return hf__fail(err, out[i].code, "run %zu of %zu (\"%.100s\"): %s", i + 1, count,
+                            specs[i].workflow ? specs[i].workflow : "", out[i].error.message);
+    return HF_OK;
+}
 
 hf_code hf_trigger_many(hf_client *client, hf_triggered *out, const hf_trigger_spec *specs,
                         size_t count, hf_error *err)
@@ -111,33 +156,12 @@ hf_code hf_trigger_many(hf_client *client, hf_triggered *out, const hf_trigger_s
         return HF_OK;
     struct hf__op *ops = hf__calloc(count, sizeof *ops);
     size_t *places = hf__calloc(count, sizeof *places);
-    hf_code first = HF_OK;
-    size_t accepted = 0;
-    if (!ops || !places) {
-        first = hf__nomem(err);
-        goto done;
-    }
-    for (size_t i = 0; i < count; i++) {
-        hf_error *report = first == HF_OK ? err : NULL;
-        out[i] = (hf_triggered){ 0 };
-        out[i].code = prepare(client, &specs[i], NULL, &ops[accepted], &out[i].no_worker, report);
-        if (out[i].code != HF_OK) {
-            first = first == HF_OK ? out[i].code : first;
-            continue;
-        }
-        ops[accepted].error = NULL;
-        ops[accepted].shard = accepted / RUNS_PER_SHARD;
-        places[accepted++] = i;
-    }
-    hf__engine_apply(client->engine, ops, accepted);
-    for (size_t i = 0; i < accepted; i++) {
-        answer(&ops[i], &out[places[i]]);
-        if (ops[i].code != HF_OK && first == HF_OK)
-            first = hf__fail(err, ops[i].code, "run %zu of %zu (\"%s\"): %s", places[i] + 1, count,
-                             specs[places[i]].workflow, hf_code_meaning(ops[i].code));
-    }
-done:
+    memset(out, 0, count * sizeof *out);
+    if (ops && places)
+        trigger_all(client, out, specs, count, ops, places);
+    for (size_t i = 0; !(ops && places) && i < count; i++)
+        out[i].code = hf__nomem(&out[i].error);
     free(ops);
     free(places);
-    return first;
+    return first_failure(out, specs, count, err);
 }

@@ -8,6 +8,7 @@
 #include "client/client.h"
 #include "client/coverage.h"
 #include "client/read.h"
+#include "util/buffer.h"
 #include "util/error.h"
 #include "util/text.h"
 
@@ -210,6 +211,41 @@ static hf_code ask_workflows(hf_client *client, const char *name, const char *pr
     return code;
 }
 
+#define MOST_WEIGHTS 100
+
+/* The weights as a JSON object; NULL when all are 1. */
+static hf_code read_weights(hf_workflow *workflow, struct hf__arena *arena,
+                            const struct hf__table *rows, hf_error *err)
+{
+    struct hf__buffer json = { 0 };
+    if (rows->nrows == 0)
+        return HF_OK;
+    for (int i = 0; i < rows->nrows; i++) {
+        const struct hf__cell *c = hf__table_row(rows, i);
+        hf__buffer_add_text(&json, i ? "," : "{");
+        hf__buffer_add_json_string(&json, hf__as_text(c[0]), strlen(hf__as_text(c[0])));
+        hf__buffer_addf(&json, ":%d", (int)hf__as_number(c[1]));
+    }
+    hf__buffer_add_text(&json, "}");
+    workflow->weights = json.failed ? NULL : hf__arena_strdup(arena, json.data);
+    hf__buffer_free(&json);
+    return workflow->weights ? HF_OK : hf__nomem(err);
+}
+
+static hf_code ask_weights(hf_client *client, hf_workflow *workflow, hf_error *err)
+{
+    struct hf__ask ask;
+    struct hf__cell *c = hf__ask_begin(&ask, client->engine, HF__STMT_LIST_WEIGHTS);
+    c[0] = hf__number(client->tenant_id);
+    c[1] = hf__text(workflow->name);
+    c[2] = hf__number(MOST_WEIGHTS);
+    hf_code code = hf__ask_send(&ask, err);
+    if (code == HF_OK)
+        code = read_weights(workflow, hf__answer_arena(workflow), &ask.out, err);
+    hf__ask_end(&ask);
+    return code;
+}
+
 hf_code hf_workflow_get(hf_client *client, hf_workflow **out, const char *name, hf_error *err)
 {
     hf_code code = hf__check_workflow_name(name, true, err);
@@ -227,6 +263,8 @@ hf_code hf_workflow_get(hf_client *client, hf_workflow **out, const char *name, 
         *workflow = items[0];
         code = hf__count_workers(client, workflow, 1, err);
     }
+    if (code == HF_OK)
+        code = ask_weights(client, workflow, err);
     if (code == HF_OK)
         *out = workflow;
     else

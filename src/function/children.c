@@ -11,6 +11,7 @@
 #include <string.h>
 
 enum { CHILDREN_MOST = 1000000 }; /* of one call */
+enum { MAIL_MOST = 100000 };      /* that a claim brings, by load_mail */
 
 /* ---- Starting ---- */
 
@@ -242,6 +243,20 @@ static hf_code keep_ends(struct wait *wait)
     return HF_OK;
 }
 
+/* Where every end that lies in the mailbox is one of those waited for, they are taken out as a whole. */
+static void find_span(const struct wait *wait, struct hf__record *record)
+{
+    if (wait->others || wait->ctx->claimed->mail_count >= MAIL_MOST)
+        return;
+    for (size_t i = 0; i < wait->mailed; i++) {
+        int64_t position = wait->ctx->claimed->mail[wait->places[i]].position;
+        if (!record->ends_from || position < record->ends_from)
+            record->ends_from = position;
+        if (position > record->ends_to)
+            record->ends_to = position;
+    }
+}
+
 /* Remembers how they ended and takes their mail out. */
 static hf_code conclude(struct wait *wait, const char *full, const char *error)
 {
@@ -253,13 +268,14 @@ static hf_code conclude(struct wait *wait, const char *full, const char *error)
     if (json.failed)
         return hf__function_end(wait->ctx, HF_NOMEM, "%s", hf_code_meaning(HF_NOMEM));
     hf_transition extra = { .consumed = wait->mail, .consumed_count = wait->mailed };
-    const struct hf__record record = {
+    struct hf__record record = {
         .op = "children_wait",
         .name = full,
         .status = error ? HF__ENTRY_FAILED : HF__ENTRY_SUCCEEDED,
         .error = error,
         .output = json.data,
     };
+    find_span(wait, &record);
     hf_code code = hf__function_record(wait->ctx, &record, &extra, NULL, NULL);
     for (size_t i = 0; code == HF_OK && i < wait->mailed; i++)
         wait->ctx->function->taken[wait->places[i]] = true;

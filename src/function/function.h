@@ -89,6 +89,8 @@ struct hf__record {
     int attempt;
     int64_t started; /* store clock; 0: not said */
     int64_t until;
+    /* Positions: the mail that is consumed with it is every child's end from here to there. 0: it is consumed by id. */
+    int64_t ends_from, ends_to;
 };
 
 /* Remembers it, durably. `extra` (NULL: nothing) is a transition of which children, consumed mail and outbox entries are
@@ -96,7 +98,7 @@ struct hf__record {
 hf_code hf__function_record(hf_ctx *ctx, const struct hf__record *record, hf_transition *extra,
                             const hf_id *child_ids, struct hf__entry **entry);
 /* Writes a transition that goes on, durably. */
-hf_code hf__function_go_on(hf_ctx *ctx, hf_transition *transition, const hf_id *child_ids);
+hf_code hf__function_go_on(hf_ctx *ctx, hf_transition *transition);
 
 /* Waits as `wait` says (kind, until, children, pause); remembers it first if `record` is not NULL. Returns HF_SUSPENDED, or
  * why not. */

@@ -121,7 +121,9 @@ static hf_code save(hf_ctx *ctx, const char *name, const char *status, const cha
     return settle(ctx, &op);
 }
 
-hf_code hf__function_go_on(hf_ctx *ctx, hf_transition *t, const hf_id *child_ids)
+/* `record`: what it is written for; NULL: nothing is remembered. */
+static hf_code go_on(hf_ctx *ctx, hf_transition *t, const hf_id *child_ids,
+                     const struct hf__record *record)
 {
     t->version = HF_TRANSITION_VERSION;
     t->run = ctx->claimed->run.id;
@@ -134,8 +136,15 @@ hf_code hf__function_go_on(hf_ctx *ctx, hf_transition *t, const hf_id *child_ids
     struct hf__op op = op_of(ctx, HF__OP_COMMIT);
     op.commit.transition = t;
     op.commit.child_ids = child_ids;
+    op.commit.ends_from = record ? record->ends_from : 0;
+    op.commit.ends_to = record ? record->ends_to : 0;
     apply(ctx, &op);
     return settle(ctx, &op);
+}
+
+hf_code hf__function_go_on(hf_ctx *ctx, hf_transition *t)
+{
+    return go_on(ctx, t, NULL, NULL);
 }
 
 /* ---- Remembering ---- */
@@ -178,7 +187,7 @@ hf_code hf__function_record(hf_ctx *ctx, const struct hf__record *record, hf_tra
         hf_new_event event = { .kind = "step", .name = status, .step = record->name, .data = data };
         extra->events = &event;
         extra->event_count = 1;
-        code = hf__function_go_on(ctx, extra, child_ids);
+        code = go_on(ctx, extra, child_ids, record);
     } else {
         code = save(ctx, record->name, status, data);
     }

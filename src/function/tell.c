@@ -17,7 +17,7 @@ static hf_code tell(hf_ctx *ctx, const char *name, const char *data, const char 
 {
     const hf_new_event event = { .kind = "domain", .name = name, .data = data };
     hf_transition t = { .events = &event, .event_count = 1, .state = state };
-    return hf__function_go_on(ctx, &t, NULL);
+    return hf__function_go_on(ctx, &t);
 }
 
 hf_code hf_progress(hf_ctx *ctx, int percent, const char *text)

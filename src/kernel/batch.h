@@ -118,6 +118,12 @@ void hf__change_prepare(struct hf__batch *batch, struct hf__op *op);
 /* Of those that were sent again, they may have happened; and of first transitions that start other runs. */
 void hf__trigger_prepare(struct hf__batch *batch, struct hf__op *op);
 void hf__trigger_decide(struct hf__batch *batch, struct hf__op *op);
+/* Of debounced triggers. Those that are not decided become runs of their own. */
+void hf__debounce_prepare(struct hf__batch *batch, struct hf__op *op);
+void hf__debounce_index(struct hf__batch *batch);
+/* It was sent again and had happened; else forgets what an earlier flush decided. */
+bool hf__debounce_is_done(struct hf__batch *batch, struct hf__op *op);
+void hf__debounce_decide(struct hf__batch *batch, struct hf__op *op);
 void hf__step_prepare(struct hf__batch *batch, struct hf__op *op);
 void hf__step_decide(struct hf__batch *batch, struct hf__op *op);
 /* Decide on the locked rows; fill the sheets that write. */

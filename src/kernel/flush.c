@@ -74,10 +74,12 @@ static bool takes_long_way(const struct hf__op *op)
 }
 
 /* A step or a first transition that may have happened is looked for before it is written again; so is the place of a
- * first transition that starts other runs. */
+ * first transition that starts other runs, and the run that a debounced trigger may go into. */
 static bool is_looked_for(const struct hf__op *op)
 {
     const hf_transition *initial = op->kind == HF__OP_TRIGGER ? op->trigger.initial : NULL;
+    if (op->kind == HF__OP_TRIGGER && op->trigger.spec->debounce_key)
+        return true;
     return (op->resent && (op->kind == HF__OP_STEP || initial)) ||
            (initial && (initial->child_count || initial->start_count));
 }
@@ -179,6 +181,15 @@ static void decide(struct hf__batch *batch)
         }
 }
 
+static void write_input(struct hf__batch *batch, const struct hf__row *row)
+{
+    struct hf__cell *c = hf__batch_add(batch, HF__STMT_REPLACE_INPUTS);
+    c[0] = hf__number(row->tenant);
+    c[1] = hf__uuid(&row->id);
+    c[2] = hf__text(row->input);
+    c[3] = hf__number_or_null(row->debounce_until);
+}
+
 static void write_rows(struct hf__batch *batch)
 {
     size_t cursor = 0;
@@ -189,6 +200,8 @@ static void write_rows(struct hf__batch *batch)
         if (!row->dirty)
             continue;
         hf__row_write(row, hf__batch_add(batch, HF__STMT_UPDATE_RUNS));
+        if (row->new_input)
+            write_input(batch, row);
         if (row->limited && row->was_held && row->status != HF_LEASED)
             hf__wake_slot(batch, row->lane);
     }
@@ -252,12 +265,13 @@ static hf_code send_writes(struct hf__batch *batch, hf_error *err)
 {
     /* The events of locked rows come before those of the short ways, which number theirs after them. */
     static const enum hf__stmt writes[] = {
-        HF__STMT_UPDATE_RUNS,   HF__STMT_INSERT_EVENTS,   HF__STMT_FINISH_RUNS,
-        HF__STMT_SAVE_STEPS,    HF__STMT_EXTEND_LEASES,   HF__STMT_CREATE_WORKFLOW,
-        HF__STMT_ENSURE_LANES,  HF__STMT_INSERT_RUNS,     HF__STMT_INSERT_FIRST_EVENTS,
-        HF__STMT_INSERT_TAGS,   HF__STMT_CONSUME_SIGNALS, HF__STMT_BLAME_SIGNALS,
-        HF__STMT_CANCEL_TIMERS, HF__STMT_PUT_TIMERS,      HF__STMT_INSERT_SIGNALS,
-        HF__STMT_INSERT_OUTBOX, HF__STMT_INSERT_TASKS,
+        HF__STMT_UPDATE_RUNS,      HF__STMT_REPLACE_INPUTS,      HF__STMT_INSERT_EVENTS,
+        HF__STMT_FINISH_RUNS,      HF__STMT_SAVE_STEPS,          HF__STMT_EXTEND_LEASES,
+        HF__STMT_CREATE_WORKFLOW,  HF__STMT_ENSURE_LANES,        HF__STMT_INSERT_RUNS,
+        HF__STMT_INSERT_DEBOUNCED, HF__STMT_INSERT_FIRST_EVENTS, HF__STMT_INSERT_TAGS,
+        HF__STMT_CONSUME_SIGNALS,  HF__STMT_CONSUME_ENDS,        HF__STMT_BLAME_SIGNALS,
+        HF__STMT_CANCEL_TIMERS,    HF__STMT_PUT_TIMERS,          HF__STMT_INSERT_SIGNALS,
+        HF__STMT_INSERT_OUTBOX,    HF__STMT_INSERT_TASKS,
     };
     hf__batch_sort(batch, HF__STMT_FINISH_RUNS);
     hf__batch_sort(batch, HF__STMT_SAVE_STEPS);
@@ -275,7 +289,7 @@ static hf_code send_writes(struct hf__batch *batch, hf_error *err)
 /* Whether a run that this operation inserts was taken for granted, and is not among those that were made. */
 static bool misses_a_run(const struct hf__op *op, const struct hf__idmap *made)
 {
-    if (is_looked_for(op) && op->kind == HF__OP_TRIGGER && !op->decided)
+    if (op->kind == HF__OP_TRIGGER && op->trigger.initial && is_looked_for(op) && !op->decided)
         return !hf__idmap_get(made, op->trigger.id) || hf__misses_a_child(op, made);
     return op->kind == HF__OP_COMMIT && op->decided && op->commit.written &&
            hf__misses_a_child(op, made);
@@ -406,8 +420,9 @@ static void end_refused(struct hf__op *op, const hf_error *err)
 {
     if (op->kind == HF__OP_CHANGE && op->change.action == HF_RESTORE &&
         strncmp(err->sqlstate, "23", 2) == 0)
-        hf__op_end(op, HF_CONFLICT,
-                   "its key was taken by another run meanwhile: delete that first");
+        hf__op_end(
+            op, HF_CONFLICT,
+            "its key, or debounce key, was taken by another run meanwhile: delete that first");
     else
         hf__op_end(op, err->code, "%s", err->message);
     if (op->error)

@@ -4,45 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernel/batch.h"
+#include "kernel/claim.h"
 #include "util/buffer.h"
 #include "util/error.h"
-
-/* The part of a claim that comes from lanes with limits. */
-struct hf__limited_claim {
-    size_t index;      /* of its op */
-    const char *heads; /* of it, JSON */
-    struct hf__sheet lock;
-    struct hf__sheet claim;
-    struct hf__sheet rest; /* what came last, of the kind that came first */
-    bool rest_is_limited;
-    struct hf__sheet state;
-};
-
-/* Heads of one kind, limited or not, in their order. */
-struct kind {
-    const struct hf__claim_head **items;
-    size_t count;
-};
-
-static bool has_limited(const struct hf__op *op)
-{
-    for (size_t i = 0; i < op->claim.head_count; i++)
-        if (op->claim.heads[i].limited)
-            return true;
-    return false;
-}
-
-bool hf__claim_waits(struct hf__batch *batch, const struct hf__op *op)
-{
-    if (!has_limited(op))
-        return false;
-    if (batch->limited)
-        return true;
-    batch->limited = hf__arena_calloc(batch->arena, 1, sizeof *batch->limited);
-    batch->failed |= batch->limited == NULL;
-    return false;
-}
 
 /* Where a statement cannot take a share of each head (SQLite), it is executed once per head. */
 static bool goes_head_by_head(const struct hf__batch *batch)
@@ -50,7 +14,7 @@ static bool goes_head_by_head(const struct hf__batch *batch)
     return batch->flusher->driver->statements[HF__STMT_JOURNAL_CLAIMS].sql != NULL;
 }
 
-static const char *heads_json(struct hf__batch *batch, const struct kind *kind)
+const char *hf__heads_json(struct hf__batch *batch, const struct hf__kind *kind)
 {
     struct hf__buffer json = { 0 };
     for (size_t i = 0; i < kind->count; i++) {
@@ -68,16 +32,16 @@ static const char *heads_json(struct hf__batch *batch, const struct kind *kind)
     return text;
 }
 
-static void sheet_init(struct hf__batch *batch, struct hf__sheet *sheet, enum hf__stmt stmt,
-                       struct hf__arena *arena)
+void hf__sheet_init(struct hf__batch *batch, struct hf__sheet *sheet, enum hf__stmt stmt,
+                    struct hf__arena *arena)
 {
     const struct hf__statement *statement = &batch->flusher->driver->statements[stmt];
     hf__table_init(&sheet->in, batch->arena, statement->nparams);
     hf__table_init(&sheet->out, arena, statement->ncolumns);
 }
 
-static hf_code send_sheet(struct hf__batch *batch, enum hf__stmt stmt, struct hf__sheet *sheet,
-                          hf_error *err)
+hf_code hf__sheet_send(struct hf__batch *batch, enum hf__stmt stmt, struct hf__sheet *sheet,
+                       hf_error *err)
 {
     if (sheet->in.failed || batch->failed)
         return hf__nomem(err);
@@ -85,18 +49,19 @@ static hf_code send_sheet(struct hf__batch *batch, enum hf__stmt stmt, struct hf
 }
 
 static hf_code send_claim(struct hf__batch *batch, const struct hf__op *op, enum hf__stmt stmt,
-                          struct hf__sheet *sheet, const struct kind *kind, int most, hf_error *err)
+                          struct hf__sheet *sheet, const struct hf__kind *kind, int most,
+                          hf_error *err)
 {
-    sheet_init(batch, sheet, stmt, op->claim.arena);
+    hf__sheet_init(batch, sheet, stmt, op->claim.arena);
     struct hf__cell *c = hf__table_add(&sheet->in);
-    c[0] = hf__text(heads_json(batch, kind));
+    c[0] = hf__text(hf__heads_json(batch, kind));
     c[1] = hf__number(most);
     c[2] = hf__text(op->claim.worker);
     c[3] = hf__number_or_null(op->claim.lease);
     c[4] = hf__number(op->claim.suspect_attempts);
     if (stmt == HF__STMT_CLAIM_LIMITED)
         c[5] = hf__number(op->claim.hands);
-    return send_sheet(batch, stmt, sheet, err);
+    return hf__sheet_send(batch, stmt, sheet, err);
 }
 
 static void append(struct hf__table *to, const struct hf__table *from)
@@ -106,30 +71,19 @@ static void append(struct hf__table *to, const struct hf__table *from)
                sizeof *from->cells * (size_t)from->ncolumns);
 }
 
-/* Pays for the starts before the next head counts what is left. */
-static hf_code charge(struct hf__batch *batch, int32_t lane, int starts, hf_error *err)
-{
-    struct hf__sheet sheet;
-    sheet_init(batch, &sheet, HF__STMT_CHARGE_STARTS, batch->arena);
-    struct hf__cell *c = hf__table_add(&sheet.in);
-    c[0] = hf__number(lane);
-    c[1] = hf__number(starts);
-    return starts ? send_sheet(batch, HF__STMT_CHARGE_STARTS, &sheet, err) : HF_OK;
-}
-
 static hf_code send_head_by_head(struct hf__batch *batch, const struct hf__op *op,
                                  enum hf__stmt stmt, struct hf__sheet *sheet,
-                                 const struct kind *kind, int most, hf_error *err)
+                                 const struct hf__kind *kind, int most, hf_error *err)
 {
     hf_code code = HF_OK;
-    sheet_init(batch, sheet, stmt, op->claim.arena);
+    hf__sheet_init(batch, sheet, stmt, op->claim.arena);
     for (size_t i = 0; code == HF_OK && i < kind->count && most > 0; i++) {
-        const struct kind one = { kind->items + i, 1 };
+        const struct hf__kind one = { kind->items + i, 1 };
         int share = kind->items[i]->share;
         struct hf__sheet part;
         code = send_claim(batch, op, stmt, &part, &one, share && share < most ? share : most, err);
         if (code == HF_OK && stmt == HF__STMT_CLAIM_LIMITED)
-            code = charge(batch, kind->items[i]->lane, part.out.nrows, err);
+            code = hf__limited_charge(batch, kind->items[i]->lane, part.out.nrows, err);
         if (code != HF_OK)
             break;
         most -= part.out.nrows;
@@ -139,25 +93,7 @@ static hf_code send_head_by_head(struct hf__batch *batch, const struct hf__op *o
     return code;
 }
 
-static int by_lane(const void *left, const void *right)
-{
-    const struct hf__cell *a = left;
-    const struct hf__cell *b = right;
-    return (a->number > b->number) - (a->number < b->number);
-}
-
-/* What the workflow of a lane has free, by flow_state, sorted. */
-static int64_t free_of(const struct hf__table *state, int32_t lane)
-{
-    struct hf__cell wanted = hf__number(lane);
-    const struct hf__cell *found =
-        state->nrows ? bsearch(&wanted, state->cells, (size_t)state->nrows,
-                               sizeof *state->cells * (size_t)state->ncolumns, by_lane)
-                     : NULL;
-    return found ? hf__as_number(found[4]) : INT32_MAX;
-}
-
-static bool has_shares(const struct kind *kind)
+bool hf__has_shares(const struct hf__kind *kind)
 {
     for (size_t i = 0; i < kind->count; i++)
         if (kind->items[i]->share)
@@ -165,154 +101,45 @@ static bool has_shares(const struct kind *kind)
     return false;
 }
 
-/* Shares are of what is free, where that is less than the claim may take. */
-static hf_code scale_shares(struct hf__batch *batch, struct kind *kind, int most, hf_error *err)
-{
-    struct hf__sheet state;
-    if (!has_shares(kind))
-        return HF_OK;
-    sheet_init(batch, &state, HF__STMT_FLOW_STATE, batch->arena);
-    hf__table_add(&state.in)[0] = hf__text(heads_json(batch, kind));
-    hf_code code = send_sheet(batch, HF__STMT_FLOW_STATE, &state, err);
-    struct hf__claim_head *scaled = hf__arena_calloc(batch->arena, kind->count + 1, sizeof *scaled);
-    if (code == HF_OK && !scaled)
-        code = hf__nomem(err);
-    if (code == HF_OK && state.out.nrows)
-        qsort(state.out.cells, (size_t)state.out.nrows,
-              sizeof *state.out.cells * (size_t)state.out.ncolumns, by_lane);
-    for (size_t i = 0; code == HF_OK && i < kind->count; i++) {
-        int64_t places = free_of(&state.out, kind->items[i]->lane);
-        scaled[i] = *kind->items[i];
-        if (places < most && scaled[i].share) {
-            int64_t share = (scaled[i].share * places + most - 1) / most;
-            scaled[i].share = share ? (int)share : 1;
-        }
-        kind->items[i] = &scaled[i];
-    }
-    return code;
-}
-
-/* The lock comes first, in a statement of its own: what is counted after it is up to date. */
-static hf_code lock_flow(struct hf__batch *batch, hf_error *err)
-{
-    const struct hf__driver *driver = batch->flusher->driver;
-    struct hf__sheet *lock = &batch->limited->lock;
-    if (!driver->statements[HF__STMT_LOCK_FLOW].sql)
-        return HF_OK;
-    sheet_init(batch, lock, HF__STMT_LOCK_FLOW, batch->arena);
-    hf__table_add(&lock->in)[0] = hf__text(batch->limited->heads);
-    if (batch->failed || lock->in.failed)
-        return hf__nomem(err);
-    return driver->send(batch->flusher->conn, HF__STMT_LOCK_FLOW, &lock->in, NULL, err);
-}
-
 static hf_code send_limited(struct hf__batch *batch, const struct hf__op *op,
-                            struct hf__sheet *sheet, struct kind *kind, int most, hf_error *err)
+                            struct hf__sheet *sheet, struct hf__kind *kind, int most, hf_error *err)
 {
     if (!goes_head_by_head(batch))
         return send_claim(batch, op, HF__STMT_CLAIM_LIMITED, sheet, kind, most, err);
-    hf_code code = scale_shares(batch, kind, most, err);
+    hf_code code = hf__limited_scale(batch, kind, most, err);
     return code == HF_OK
                ? send_head_by_head(batch, op, HF__STMT_CLAIM_LIMITED, sheet, kind, most, err)
                : code;
 }
 
-static hf_code send_kind(struct hf__batch *batch, const struct hf__op *op, bool limited,
-                         struct hf__sheet *sheet, struct kind *kind, int most, hf_error *err)
+hf_code hf__claim_kind(struct hf__batch *batch, const struct hf__op *op, bool limited,
+                       struct hf__sheet *sheet, struct hf__kind *kind, int most, hf_error *err)
 {
     if (limited)
         return send_limited(batch, op, sheet, kind, most, err);
-    if (goes_head_by_head(batch) && has_shares(kind))
+    if (goes_head_by_head(batch) && hf__has_shares(kind))
         return send_head_by_head(batch, op, HF__STMT_CLAIM_RUNS, sheet, kind, most, err);
     return send_claim(batch, op, HF__STMT_CLAIM_RUNS, sheet, kind, most, err);
-}
-
-/* What is less urgent than all of the other kind. */
-static struct kind split_off(struct kind *kind, int priority)
-{
-    size_t urgent = kind->count;
-    while (urgent && kind->items[urgent - 1]->priority < priority)
-        urgent--;
-    struct kind rest = { kind->items + urgent, kind->count - urgent };
-    kind->count = urgent;
-    return rest;
-}
-
-static int all_shares(const struct kind *kind, int most)
-{
-    int64_t sum = 0;
-    for (size_t i = 0; i < kind->count && sum < most; i++)
-        sum += kind->items[i]->share ? kind->items[i]->share : most;
-    return sum < most ? (int)sum : most;
-}
-
-/* Sends and waits for the answer; `most` is lowered by it. */
-static hf_code send_and_wait(struct hf__batch *batch, const struct hf__op *op, bool limited,
-                             struct hf__sheet *sheet, struct kind *kind, int shares, int *most,
-                             hf_error *err)
-{
-    if (!kind->count || *most <= 0)
-        return HF_OK;
-    hf_code code = send_kind(batch, op, limited, sheet, kind, shares < *most ? shares : *most, err);
-    if (code == HF_OK)
-        code = batch->flusher->driver->sync(batch->flusher->conn, err);
-    if (code == HF_OK)
-        *most -= sheet->out.nrows;
-    return code;
-}
-
-/* Limited and other lanes are claimed from by two statements. The one with the more urgent head comes first, as far as it
- * is not less urgent than all of the other; then that; then the rest. */
-static hf_code send_both(struct hf__batch *batch, size_t index, struct kind kinds[2], hf_error *err)
-{
-    const struct hf__op *op = batch->ops[index];
-    struct hf__sheet *sheets[2] = { &batch->claims[index], &batch->limited->claim };
-    int most = op->claim.most;
-    bool first = op->claim.heads[0].limited;
-    struct kind rest = split_off(&kinds[first], kinds[!first].items[0]->priority);
-    batch->limited->rest_is_limited = first;
-    hf_code code = send_and_wait(batch, op, first, sheets[first], &kinds[first],
-                                 all_shares(&kinds[first], most), &most, err);
-    if (code == HF_OK)
-        code = send_and_wait(batch, op, !first, sheets[!first], &kinds[!first], most, &most, err);
-    if (code == HF_OK)
-        code = send_and_wait(batch, op, first, &batch->limited->rest, &rest, most, &most, err);
-    kinds[first].count += rest.count;
-    return code;
-}
-
-static hf_code send_kinds(struct hf__batch *batch, size_t index, struct kind kinds[2],
-                          hf_error *err)
-{
-    const struct hf__op *op = batch->ops[index];
-    if (!kinds[1].count)
-        return kinds[0].count ? send_kind(batch, op, false, &batch->claims[index], &kinds[0],
-                                          op->claim.most, err)
-                              : HF_OK;
-    batch->limited->index = index;
-    batch->limited->heads = heads_json(batch, &kinds[1]);
-    hf_code code = lock_flow(batch, err);
-    if (code == HF_OK && kinds[0].count)
-        code = send_both(batch, index, kinds, err);
-    else if (code == HF_OK)
-        code = send_kind(batch, op, true, &batch->limited->claim, &kinds[1], op->claim.most, err);
-    return code;
 }
 
 hf_code hf__claim_send(struct hf__batch *batch, size_t index, hf_error *err)
 {
     const struct hf__op *op = batch->ops[index];
-    struct kind kinds[2] = { { 0 } };
+    struct hf__kind kinds[2] = { { 0 } };
     for (int i = 0; i < 2; i++)
         kinds[i].items =
             hf__arena_calloc(batch->arena, op->claim.head_count + 1, sizeof *kinds[i].items);
     if (!kinds[0].items || !kinds[1].items)
         return hf__nomem(err);
     for (size_t i = 0; i < op->claim.head_count; i++) {
-        struct kind *kind = &kinds[op->claim.heads[i].limited];
+        struct hf__kind *kind = &kinds[op->claim.heads[i].limited];
         kind->items[kind->count++] = &op->claim.heads[i];
     }
-    return send_kinds(batch, index, kinds, err);
+    if (kinds[1].count)
+        return hf__limited_send(batch, index, kinds, err);
+    return kinds[0].count ? hf__claim_kind(batch, op, false, &batch->claims[index], &kinds[0],
+                                           op->claim.most, err)
+                          : HF_OK;
 }
 
 static void journal_rows(struct hf__batch *batch, const struct hf__table *out, const char *worker)
@@ -426,54 +253,6 @@ static void gather_rows(struct hf__batch *batch, const struct hf__table *out, hf
     }
 }
 
-/* Until when the lane gives nothing, by its slots and its rate; 0: it might. A slot whose holder's lease has expired is
- * there for whoever takes that run over. */
-static int64_t closed_until(const struct hf__cell *c)
-{
-    int64_t now = hf__as_number(c[5]), until = 0;
-    if (hf__as_number(c[1]) <= 0)
-        until = hf__is_null(c[2]) ? INT64_MAX : hf__as_number(c[2]);
-    if (hf__as_number(c[3]) > until)
-        until = hf__as_number(c[3]);
-    return until > now ? until : 0;
-}
-
-static void gather_closed(struct hf__batch *batch, struct hf__op *op, const struct hf__table *state)
-{
-    op->claim.closed =
-        hf__arena_calloc(op->claim.arena, (size_t)state->nrows + 1, sizeof *op->claim.closed);
-    if (!op->claim.closed) {
-        batch->failed = true;
-        return;
-    }
-    for (int i = 0; i < state->nrows; i++) {
-        const struct hf__cell *c = hf__table_row(state, i);
-        int64_t until = closed_until(c);
-        if (until)
-            op->claim.closed[op->claim.closed_count++] =
-                (struct hf__closed_lane){ (int32_t)hf__as_number(c[0]), until };
-    }
-}
-
-/* Why limited lanes gave less than the claim would have taken. Asked after the commit: a slot that was freed meanwhile is
- * not missed. */
-static hf_code ask_closed(struct hf__batch *batch, size_t index, hf_error *err)
-{
-    struct hf__op *op = batch->ops[index];
-    struct hf__limited_claim *limited = batch->limited;
-    if (!limited || limited->index != index || !limited->heads ||
-        op->claim.claims->count >= (size_t)op->claim.most)
-        return HF_OK;
-    sheet_init(batch, &limited->state, HF__STMT_FLOW_STATE, batch->arena);
-    hf__table_add(&limited->state.in)[0] = hf__text(limited->heads);
-    hf_code code = send_sheet(batch, HF__STMT_FLOW_STATE, &limited->state, err);
-    if (code == HF_OK)
-        code = batch->flusher->driver->sync(batch->flusher->conn, err);
-    if (code == HF_OK)
-        gather_closed(batch, op, &limited->state.out);
-    return code;
-}
-
 static void gather(struct hf__batch *batch, size_t index)
 {
     struct hf__op *op = batch->ops[index];
@@ -527,7 +306,7 @@ static hf_code deliver_one(struct hf__batch *batch, size_t index, hf_error *err)
         return code;
     hf__claim_attach(batch, op->claim.arena);
     if (!batch->failed)
-        code = ask_closed(batch, index, err);
+        code = hf__limited_ask_closed(batch, index, err);
     if (batch->failed)
         return hf__nomem(err);
     if (code != HF_OK)

@@ -81,15 +81,28 @@ void hf__transition_tasks(struct hf__batch *batch, int tenant, const hf_id *run,
     }
 }
 
+static void consume_ends(struct hf__batch *batch, const struct hf__op *op,
+                         const struct hf__row *row)
+{
+    struct hf__cell *c = hf__batch_add(batch, HF__STMT_CONSUME_ENDS);
+    c[0] = hf__number(op->tenant);
+    c[1] = hf__uuid(&row->id);
+    c[2] = hf__number(op->commit.ends_from);
+    c[3] = hf__number(op->commit.ends_to);
+}
+
 void hf__transition_done_mail(struct hf__batch *batch, struct hf__op *op, struct hf__row *row)
 {
     const hf_transition *t = op->commit.transition;
-    for (size_t i = 0; i < t->consumed_count; i++) {
+    if (t->consumed_count)
+        row->last_signal = t->consumed[t->consumed_count - 1];
+    if (op->commit.ends_to)
+        consume_ends(batch, op, row);
+    for (size_t i = 0; !op->commit.ends_to && i < t->consumed_count; i++) {
         struct hf__cell *c = hf__batch_add(batch, HF__STMT_CONSUME_SIGNALS);
         c[0] = hf__number(op->tenant);
         c[1] = hf__uuid(&row->id);
         c[2] = hf__text(t->consumed[i]);
-        row->last_signal = t->consumed[i];
     }
     for (size_t i = 0; i < t->cancelled_timer_count; i++) {
         struct hf__cell *c = hf__batch_add(batch, HF__STMT_CANCEL_TIMERS);

@@ -45,11 +45,20 @@ static struct brood brood_of(const struct hf__op *op)
     return (struct brood){ op->commit.transition, op->commit.child_ids, op->commit.start_ids };
 }
 
+/* Of children without keys only the workflow is asked for, and siblings of one workflow come in rows: the first of a row
+ * asks for all. */
+static bool asks_like_the_one_before(const hf_transition *turn, size_t child)
+{
+    const hf_trigger_spec *spec = &turn->children[child];
+    return child && !spec->key && !spec[-1].key && strcmp(spec->workflow, spec[-1].workflow) == 0;
+}
+
 void hf__ask_started(struct hf__batch *batch, const struct hf__op *op)
 {
     struct brood brood = brood_of(op);
     for (size_t i = 0; i < brood.turn->child_count; i++)
-        ask_new_run(batch, op->tenant, &brood.child_ids[i], &brood.turn->children[i]);
+        if (!asks_like_the_one_before(brood.turn, i))
+            ask_new_run(batch, op->tenant, &brood.child_ids[i], &brood.turn->children[i]);
     for (size_t i = 0; i < brood.turn->start_count; i++)
         ask_new_run(batch, op->tenant, &brood.start_ids[i], &brood.turn->starts[i]);
 }
@@ -103,7 +112,9 @@ bool hf__children_possible(struct hf__batch *batch, struct hf__op *op)
         return false;
     }
     for (size_t i = 0; i < brood.turn->child_count; i++) {
-        hf_code code = check_new_run(batch, brood.child_ids[i]);
+        hf_code code = asks_like_the_one_before(brood.turn, i)
+                           ? HF_OK
+                           : check_new_run(batch, brood.child_ids[i]);
         if (code == HF_OK)
             continue;
         hf__op_end(op, code, "the child run of \"%s\" cannot be started: %s",

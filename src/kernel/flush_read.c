@@ -6,10 +6,10 @@
 static hf_code ask_all(struct hf__batch *batch, hf_error *err)
 {
     static const enum hf__stmt reads[] = {
-        HF__STMT_LOCK_RUNS,           HF__STMT_LOCK_PARENTS,    HF__STMT_PEEK_RUNS,
-        HF__STMT_PEEK_PARENTS,        HF__STMT_FIND_SIGNALS,    HF__STMT_MAILBOX_SUMMARY,
-        HF__STMT_UNFINISHED_CHILDREN, HF__STMT_EXPLAIN_REFUSED, HF__STMT_FIND_COMMITTED,
-        HF__STMT_FIND_STALE_SIGNALS,
+        HF__STMT_LOCK_RUNS,       HF__STMT_LOCK_PARENTS,        HF__STMT_LOCK_DEBOUNCED,
+        HF__STMT_PEEK_RUNS,       HF__STMT_PEEK_PARENTS,        HF__STMT_FIND_SIGNALS,
+        HF__STMT_MAILBOX_SUMMARY, HF__STMT_UNFINISHED_CHILDREN, HF__STMT_EXPLAIN_REFUSED,
+        HF__STMT_FIND_COMMITTED,  HF__STMT_FIND_STALE_SIGNALS,  HF__STMT_FIND_DEBOUNCED,
     };
     const struct hf__driver *driver = batch->flusher->driver;
     hf_code code = hf__batch_send_all(batch, reads, sizeof reads / sizeof *reads, err);
@@ -53,6 +53,8 @@ static void index_answers(struct hf__batch *batch)
 {
     index_rows(batch, HF__STMT_LOCK_RUNS);
     index_rows(batch, HF__STMT_LOCK_PARENTS);
+    index_rows(batch, HF__STMT_LOCK_DEBOUNCED);
+    hf__debounce_index(batch);
     index_by_id(batch, &batch->peeked, HF__STMT_PEEK_RUNS);
     index_by_id(batch, &batch->parents, HF__STMT_PEEK_PARENTS);
     index_by_id(batch, &batch->explained, HF__STMT_EXPLAIN_REFUSED);

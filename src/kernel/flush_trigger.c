@@ -138,6 +138,34 @@ void hf__insert_run(struct hf__batch *batch, const struct hf__new_run *run)
     ask_lane(batch, run);
 }
 
+/* By a statement of its own: others need not pay for what only a debounce has. */
+static void insert_debounced(struct hf__batch *batch, const struct hf__new_run *run)
+{
+    const hf_trigger_spec *spec = run->spec;
+    struct hf__cell *c = hf__batch_add(batch, HF__STMT_INSERT_DEBOUNCED);
+    c[0] = hf__number(run->tenant);
+    c[1] = hf__uuid(run->id);
+    c[2] = hf__text(spec->workflow);
+    c[3] = hf__text(spec->key);
+    c[4] = hf__number(spec->priority);
+    c[5] = hf__number(spec->debounce_for);
+    c[6] = hf__number_or_null(spec->debounce_at_most);
+    c[7] = hf__number_or_null(spec->timeout_at);
+    c[8] = hf__number_or_null(spec->timeout);
+    c[9] = hf__number_or_null(spec->max_attempts);
+    c[10] = hf__text(spec->input);
+    c[11] = hf__text(spec->subject);
+    c[12] = hf__text(spec->reference);
+    c[13] = hf__text(tags_json(batch, spec));
+    c[14] = hf__text(spec->partition);
+    c[15] = hf__text(spec->trace);
+    c[16] = hf__text(run->actor);
+    c[17] = hf__text(spec->flow_key);
+    c[18] = hf__text(spec->debounce_key);
+    tag_rows(batch, run);
+    ask_lane(batch, run);
+}
+
 void hf__trigger_fill(struct hf__batch *batch, struct hf__op *op)
 {
     struct hf__new_run run = {
@@ -147,17 +175,26 @@ void hf__trigger_fill(struct hf__batch *batch, struct hf__op *op)
         .actor = op->actor,
         .initial = op->trigger.initial,
     };
-    hf__insert_run(batch, &run);
+    if (run.spec->debounce_key)
+        insert_debounced(batch, &run);
+    else
+        hf__insert_run(batch, &run);
     if (run.initial)
         hf__insert_first_started(batch, op);
 }
 
-void hf__note_inserted(struct hf__batch *batch)
+static void note_made(struct hf__batch *batch, enum hf__stmt stmt)
 {
-    const struct hf__table *made = hf__batch_out(batch, HF__STMT_INSERT_RUNS);
+    const struct hf__table *made = hf__batch_out(batch, stmt);
     for (int i = 0; i < made->nrows; i++)
         if (!hf__idmap_put(&batch->decided, hf__as_uuid(hf__table_row(made, i)[0]), batch))
             batch->failed = true;
+}
+
+void hf__note_inserted(struct hf__batch *batch)
+{
+    note_made(batch, HF__STMT_INSERT_RUNS);
+    note_made(batch, HF__STMT_INSERT_DEBOUNCED);
 }
 
 static void refused_verdict(struct hf__op *op, const struct hf__cell *c)
@@ -175,6 +212,8 @@ static void refused_verdict(struct hf__op *op, const struct hf__cell *c)
         hf__op_ok(op);
     } else if (hf__is_null(c[3])) {
         op->again = true;
+        if (spec->debounce_key) /* somebody may keep the run locked that it would go into */
+            op->tries++;
     } else if (hf__json_equal(hf__as_text(c[4]) ? hf__as_text(c[4]) : "null",
                               spec->input ? spec->input : "null")) {
         op->trigger.existing = hf__as_uuid(c[3]);
@@ -203,7 +242,10 @@ static void ask_why(struct hf__batch *batch, const struct hf__op *op)
 void hf__trigger_prepare(struct hf__batch *batch, struct hf__op *op)
 {
     ask_why(batch, op);
-    hf__ask_started(batch, op);
+    if (op->trigger.spec->debounce_key)
+        hf__debounce_prepare(batch, op);
+    else
+        hf__ask_started(batch, op);
 }
 
 /* What goes with a first transition has no id that would make a repetition harmless: it is written only with its run. */
@@ -214,10 +256,15 @@ void hf__trigger_decide(struct hf__batch *batch, struct hf__op *op)
         batch->failed = true;
         return;
     }
+    bool debounce = op->trigger.spec->debounce_key != NULL;
+    if (debounce && hf__debounce_is_done(batch, op))
+        return;
     bool possible = !hf__is_null(c[1]) && hf__as_number(c[2]) == 0 && hf__is_null(c[3]) &&
                     hf__as_number(c[5]) == 0;
     if (!possible)
         refused_verdict(op, c);
+    else if (debounce)
+        hf__debounce_decide(batch, op);
     else
         hf__children_possible(batch, op);
 }

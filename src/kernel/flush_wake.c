@@ -4,17 +4,21 @@
 
 #include "kernel/batch.h"
 
+static void wake_made(struct hf__batch *batch, const struct hf__table *made)
+{
+    for (int i = 0; i < made->nrows; i++) {
+        const struct hf__cell *c = hf__table_row(made, i);
+        hf__wake_lane(batch, (int)hf__as_number(c[1]), hf__as_number(c[2]));
+    }
+}
+
 /* Learns lanes from what was inserted; wakes for those that the commit's packet could not name. */
 static void learn_lanes(struct hf__batch *batch)
 {
     const struct hf__table *made = hf__batch_out(batch, HF__STMT_INSERT_RUNS);
     const struct hf__table *asked = &batch->sheets[HF__STMT_INSERT_RUNS].in;
-    if (made->nrows == 0)
-        return;
-    for (int i = 0; i < made->nrows; i++) {
-        const struct hf__cell *c = hf__table_row(made, i);
-        hf__wake_lane(batch, (int)hf__as_number(c[1]), hf__as_number(c[2]));
-    }
+    wake_made(batch, made);
+    wake_made(batch, hf__batch_out(batch, HF__STMT_INSERT_DEBOUNCED));
     if (made->nrows != asked->nrows)
         return;
     for (int i = 0; i < made->nrows; i++) {

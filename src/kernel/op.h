@@ -52,8 +52,10 @@ struct hf__op {
             const hf_transition *initial; /* NULL: none */
             const hf_id *child_ids;       /* of initial, as for a commit */
             const hf_id *start_ids;
-            hf_id existing; /* out: the run that has the key */
+            hf_id existing; /* out: the run that has the key, or that it was debounced into */
             bool existed;   /* out */
+            bool debounced; /* out */
+            int64_t seq;    /* the flush's own: of the line `debounced` that it wrote; 0: none */
         } trigger;
         struct {
             const struct hf__claim_head *heads; /* in the order in which they are looked at */
@@ -73,7 +75,10 @@ struct hf__op {
             const hf_transition *transition;
             const hf_id *child_ids; /* child_count ids made by the client */
             const hf_id *start_ids; /* start_count ids */
-            bool parentless;        /* known to have no parent: may go the short way */
+            /* Positions: what is consumed are all ends of children that lie from here to there in the mailbox. 0: not known, so
+             * it is consumed by id. */
+            int64_t ends_from, ends_to;
+            bool parentless; /* known to have no parent: may go the short way */
             const hf_run
                 *child; /* as it was claimed, where it is known to have a parent; NULL: not known */
             int32_t slot_lane; /* its end frees a slot that others may wait for; 0: none */

@@ -55,6 +55,12 @@ struct hf__row {
     bool has_children; /* unfinished ones, where it was asked for */
     bool end_is_told;  /* its parent knows of an end already, where it was asked for */
 
+    /* what a debounced trigger changes, where it was asked for */
+    const char *input;
+    int64_t debounce_until; /* its start is put off no longer; 0: without limit */
+    int64_t created_at;
+    bool new_input; /* to be written: input and debounce_until */
+
     /* what to write */
     bool dirty;
     bool told; /* its watchers were put on the list */

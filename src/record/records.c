@@ -54,6 +54,8 @@ const struct hf__field hf__run_fields[] = {
     FIELD(hf_run, finished_at, TIME),
     FIELD(hf_run, deleted_at, TIME),
     FIELD(hf_run, delete_reason, TEXT),
+    FIELD(hf_run, flow_key, TEXT),
+    FIELD(hf_run, debounce_key, TEXT),
     { NULL, HF__FIELD_TEXT, 0 },
 };
 
@@ -90,6 +92,7 @@ const struct hf__field hf__workflow_fields[] = {
     { "key_rate_count", HF__FIELD_INT, offsetof(hf_workflow, key_rate.count) },
     { "key_rate_interval", HF__FIELD_DURATION, offsetof(hf_workflow, key_rate.interval) },
     { "key_rate_burst", HF__FIELD_INT, offsetof(hf_workflow, key_rate.burst) },
+    FIELD(hf_workflow, weights, JSON),
     { NULL, HF__FIELD_TEXT, 0 },
 };
 

@@ -15,6 +15,7 @@ const struct hf__member hf__filter_members[] = {
     FILTER("workflow", workflow, TEXT, "of this workflow"),
     FILTER("prefix", prefix, TEXT, "of workflows whose name begins so"),
     FILTER("key", key, TEXT, "with this key"),
+    FILTER("flow_key", flow_key, TEXT, "with this flow key"),
     FILTER("subject", subject, TEXT, "about this subject"),
     FILTER("reference", reference, TEXT, "with this business reference"),
     FILTER("tag", tag, TEXT, "with this tag"),

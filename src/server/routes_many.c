@@ -64,7 +64,7 @@ static void add_triggered(struct hf__buffer *out, const hf_triggered *triggered)
         return;
     }
     hf__buffer_addf(out, "{\"code\":\"%s\",\"message\":", hf_code_name(triggered->code));
-    hf__json_add_text(out, hf_code_meaning(triggered->code));
+    hf__json_add_text(out, triggered->error.message);
     hf__buffer_add_text(out, "}");
 }
 

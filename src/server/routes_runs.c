@@ -19,6 +19,7 @@ const struct hf__field hf__triggered_fields[] = {
     { "id", HF__FIELD_ID, offsetof(hf_triggered, id) },
     { "existed", HF__FIELD_BOOL, offsetof(hf_triggered, existed) },
     { "no_worker", HF__FIELD_BOOL, offsetof(hf_triggered, no_worker) },
+    { "debounced", HF__FIELD_BOOL, offsetof(hf_triggered, debounced) },
     { NULL, HF__FIELD_TEXT, 0 },
 };
 

@@ -100,14 +100,14 @@ struct MHD_Response *hf__stream_response(struct hf__request *request)
     return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK, stream_read, request, NULL);
 }
 
-/* Moves what the handler wrote to the connection. True: it may write more. */
-static bool hand_over(struct hf__request *request)
+/* Moves what the handler wrote to the connection. True: it may write more, but not while the client is behind (*full). */
+static bool hand_over(struct hf__request *request, bool *full)
 {
     struct hf__stream *stream = &request->stream;
     pthread_mutex_lock(&request->mutex);
     hf__buffer_add(&stream->out, request->out.data, request->out.length);
     stream->ended = stream->ended || stream->out.failed || request->out.failed;
-    stream->full = stream->out.length - stream->sent > MOST_UNREAD;
+    *full = stream->full = stream->out.length - stream->sent > MOST_UNREAD;
     bool again = !stream->ended && !request->gone;
     if (!request->gone && stream->reader_waits && (stream->out.length > 0 || stream->ended)) {
         stream->reader_waits = false;
@@ -125,16 +125,18 @@ void hf__stream_pump(struct hf__request *request)
         hf__buffer_clear(&request->out);
         hf__stream_end(request);
     }
-    bool again = hand_over(request);
-    request->answered = true;
-    if (first)
+    bool full;
+    bool again = hand_over(request, &full);
+    if (first) {
+        request->answered = true;
         hf__request_resume(request);
+    }
     if (!again) {
         request->parked = false;
         hf__park_leave(request);
         return;
     }
-    if (request->stream.full)
+    if (full)
         request->parking.until = INT64_MAX; /* until the client has read */
     hf__park_enter(request);
 }

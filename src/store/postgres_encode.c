@@ -84,26 +84,36 @@ static hf_code check_cell(enum hf__type type, const struct hf__cell *cell,
     return HF_OK;
 }
 
-/* An array's header: dimensions, whether it has nulls, element type, length, lower bound. */
-static void add_array_header(struct hf__buffer *out, enum hf__type type,
-                             const struct hf__table *table, int column)
+static int count_nulls(const struct hf__table *table, int column)
 {
-    bool has_null = false;
-    for (int row = 0; row < table->nrows && !has_null; row++)
-        has_null = hf__table_row(table, row)[column].length == HF__NULL;
-    add_int32(out, 1);
+    int count = 0;
+    for (int row = 0; row < table->nrows; row++)
+        count += hf__table_row(table, row)[column].length == HF__NULL;
+    return count;
+}
+
+/* An array's header: dimensions, whether it has nulls, element type; then of its one dimension length and lower bound. */
+static void add_array_header(struct hf__buffer *out, enum hf__type type, int length, bool has_null)
+{
+    add_int32(out, length > 0);
     add_int32(out, has_null);
     add_int32(out, (int32_t)wire_types[type].scalar);
-    add_int32(out, table->nrows);
+    if (length == 0)
+        return;
+    add_int32(out, length);
     add_int32(out, 1);
 }
 
+/* A column of nothing but nulls goes as an empty array, which unnest fills up again: most columns of a new run are such, and
+ * the server would take each null in its hands several times. The first says how many rows there are. */
 static hf_code add_array(struct hf__buffer *out, const struct hf__statement *statement,
                          const struct hf__table *table, int column, hf_error *err)
 {
     enum hf__type type = statement->param_types[column];
-    add_array_header(out, type, table, column);
-    for (int row = 0; row < table->nrows; row++) {
+    int nulls = count_nulls(table, column);
+    int length = column > 0 && nulls == table->nrows ? 0 : table->nrows;
+    add_array_header(out, type, length, length > 0 && nulls > 0);
+    for (int row = 0; row < length; row++) {
         const struct hf__cell *cell = &hf__table_row(table, row)[column];
         if (cell->length == HF__NULL) {
             add_int32(out, -1);

@@ -152,7 +152,7 @@ void hf__turn_commit(hf_ctx *turn)
         .actor = turn->worker->name,
         .commit = {
             .transition = &turn->transition,
-            .start_ids = turn->start_ids ? turn->start_ids : &turn->start_id,
+            .start_ids = turn->start_ids ? turn->start_ids : &turn->letter.id,
             .child_ids = turn->child_ids,
             .parentless = hf_id_is_zero(run->parent),
             .child = hf_id_is_zero(run->parent) ? NULL : run,

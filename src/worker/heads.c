@@ -108,10 +108,12 @@ static void carry_over(struct hf__head *head, const struct hf__head *old)
     head->served = old->served;
 }
 
-/* Whether it is due as it was at the look before, and no limit is the reason. */
+/* Whether it is due as it was at the look before, and no limit is the reason, nor that many became due at once: then what
+ * was taken last was due at that time too. */
 static bool stood_still(const struct hf__head *old, const struct hf__head *head, int64_t now)
 {
-    return old->run_at == head->run_at && head->run_at < now && head->closed_until <= now;
+    return old->run_at == head->run_at && head->run_at < now && head->closed_until <= now &&
+           old->taken_due != head->run_at;
 }
 
 /* What had work and has none now. `items` holds what was found, sorted, and has room for the old. */
@@ -495,6 +497,8 @@ void hf__heads_taken(struct hf__heads *heads, int32_t lane, int priority, int64_
     if (head) {
         head->taken++;
         head->served += head->pace;
+        if (due_at > head->taken_due)
+            head->taken_due = due_at;
     }
     if (head && due_at - FLOOR_SLACK > head->floor)
         head->floor = due_at - FLOOR_SLACK;

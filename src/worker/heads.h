@@ -26,6 +26,7 @@ struct hf__head {
     double pace;          /* lanes' work of one run, by the shares at the last claim */
     int share;            /* of the last claim; 0: not part of it */
     int taken;            /* by the last claim */
+    int64_t taken_due;    /* latest due time among those taken since the last look at all */
 };
 
 struct hf__lanes;

@@ -48,7 +48,7 @@ hf_code hf__registry_add(struct hf__registry *registry, const char *pattern, hf_
     if (has_pattern(registry, pattern))
         return hf__fail(err, HF_INVALID, "\"%s\" has a handler already", pattern);
 
-    struct hf__route *routes =
+    struct hf__served *routes =
         hf__realloc(registry->routes, (registry->count + 1) * sizeof *routes);
     if (!routes)
         return hf__nomem(err);
@@ -57,7 +57,7 @@ hf_code hf__registry_add(struct hf__registry *registry, const char *pattern, hf_
     if (!copy)
         return hf__nomem(err);
     bool family = copy[strlen(copy) - 1] == '*';
-    routes[registry->count++] = (struct hf__route){
+    routes[registry->count++] = (struct hf__served){
         .pattern = copy,
         .length = strlen(copy) - (family ? 1 : 0),
         .family = family,
@@ -68,11 +68,12 @@ hf_code hf__registry_add(struct hf__registry *registry, const char *pattern, hf_
     return HF_OK;
 }
 
-const struct hf__route *hf__registry_find(const struct hf__registry *registry, const char *workflow)
+const struct hf__served *hf__registry_find(const struct hf__registry *registry,
+                                           const char *workflow)
 {
-    const struct hf__route *best = NULL;
+    const struct hf__served *best = NULL;
     for (size_t i = 0; i < registry->count; i++) {
-        const struct hf__route *route = &registry->routes[i];
+        const struct hf__served *route = &registry->routes[i];
         if (strncmp(route->pattern, workflow, route->length) != 0)
             continue;
         if (!route->family && workflow[route->length] == '\0')
@@ -86,7 +87,7 @@ const struct hf__route *hf__registry_find(const struct hf__registry *registry, c
 void hf__registry_free(struct hf__registry *registry)
 {
     for (size_t i = 0; i < registry->count; i++) {
-        struct hf__route *route = &registry->routes[i];
+        struct hf__served *route = &registry->routes[i];
         if (route->release)
             route->release(route->arg);
         free(route->pattern);

@@ -5,7 +5,7 @@
 
 #include <holdfast/worker.h>
 
-struct hf__route {
+struct hf__served {
     char *pattern;
     size_t length; /* of the pattern without its star */
     bool family;   /* the pattern ends with a star */
@@ -15,7 +15,7 @@ struct hf__route {
 };
 
 struct hf__registry {
-    struct hf__route *routes;
+    struct hf__served *routes;
     size_t count;
 };
 
@@ -24,8 +24,8 @@ struct hf__registry {
 hf_code hf__registry_add(struct hf__registry *registry, const char *pattern, hf_handler handler,
                          void *arg, void (*release)(void *arg), hf_error *err);
 /* The exact name, else the longest family; NULL: none. */
-const struct hf__route *hf__registry_find(const struct hf__registry *registry,
-                                          const char *workflow);
+const struct hf__served *hf__registry_find(const struct hf__registry *registry,
+                                           const char *workflow);
 void hf__registry_free(struct hf__registry *registry);
 
 #endif

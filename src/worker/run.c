@@ -12,7 +12,7 @@ static hf_code put_workflows(hf_worker *worker, const struct hf__master *master,
 {
     hf_code code = HF_OK;
     for (size_t i = 0; code == HF_OK && i < worker->registry.count; i++) {
-        const struct hf__route *route = &worker->registry.routes[i];
+        const struct hf__served *route = &worker->registry.routes[i];
         hf_workflow workflow = { .name = route->pattern };
         if (!route->family)
             code = hf_workflow_put(master->client, &workflow, 0, err);
@@ -118,7 +118,7 @@ hf_code hf_worker_run(hf_worker *worker, hf_error *err)
     struct crew crew = { false, false };
     if (worker->has_run)
         return hf__fail(err, HF_INVALID, "a worker runs once; make a new one");
-    if (worker->registry.count == 0)
+    if (worker->registry.count == 0 && !worker->chores_only)
         return hf__fail(err, HF_INVALID,
                         "the worker has no handlers; register one before running it");
     worker->has_run = true;

@@ -4,7 +4,6 @@
 
 #include "client/ids.h"
 #include "function/function.h"
-#include "kernel/retry.h"
 #include "util/buffer.h"
 #include "util/clock.h"
 #include "util/error.h"
@@ -31,80 +30,9 @@ void hf__turn_lose(hf_ctx *turn, hf_code code)
 
 /* ---- Failing ---- */
 
-static char *keep_text(hf_ctx *turn, struct hf__buffer *text)
-{
-    char *copy = text->failed ? NULL : hf__arena_strdup(&turn->arena, text->data);
-    hf__buffer_free(text);
-    return copy;
-}
-
-static void add_member(struct hf__buffer *json, const char *name, const char *text)
-{
-    hf__buffer_addf(json, ",\"%s\":", name);
-    if (text)
-        hf__buffer_add_json_string(json, text, strlen(text));
-    else
-        hf__buffer_add_text(json, "null");
-}
-
-static char *error_json(hf_ctx *turn, const char *code, const char *message)
-{
-    struct hf__buffer json = { 0 };
-    hf__buffer_addf(&json, "{\"attempt\":%d", turn->claimed->run.attempt);
-    add_member(&json, "code", code);
-    add_member(&json, "message", message);
-    hf__buffer_add_text(&json, "}");
-    return keep_text(turn, &json);
-}
-
-static char *letter_json(hf_ctx *turn, const hf_transition *t)
-{
-    const hf_run *run = &turn->claimed->run;
-    char id[HF_ID_TEXT];
-    struct hf__buffer json = { 0 };
-    hf_id_format(run->id, id);
-    hf__buffer_addf(&json, "{\"run\":\"%s\"", id);
-    add_member(&json, "workflow", run->workflow);
-    add_member(&json, "key", run->key);
-    add_member(&json, "error_code", t->error_code);
-    add_member(&json, "last_error", t->last_error);
-    hf__buffer_addf(&json, ",\"input\":%s}", run->input ? run->input : "null");
-    return keep_text(turn, &json);
-}
-
-/* Starts the workflow that is told of runs that failed for good; never for its own failures,
- * which would not end. */
-static void add_dead_letter(hf_ctx *turn)
-{
-    const hf_claimed *claimed = turn->claimed;
-    hf_transition *t = &turn->transition;
-    if (!claimed->dead_letter || strcmp(claimed->dead_letter, claimed->run.workflow) == 0)
-        return;
-    char id[HF_ID_TEXT];
-    hf_id_format(claimed->run.id, id);
-    snprintf(turn->start_key, sizeof turn->start_key, "dead-letter:%s:%" PRId64, id,
-             claimed->run.version);
-    turn->start = (hf_trigger_spec)HF_TRIGGER_INIT;
-    turn->start.workflow = claimed->dead_letter;
-    turn->start.key = turn->start_key;
-    turn->start.trace = claimed->run.trace;
-    turn->start.input = letter_json(turn, t);
-    if (!turn->start.input)
-        return;
-    turn->start_id = hf__new_id();
-    t->starts = &turn->start;
-    t->start_count = 1;
-}
-
 static void fail_for_good(hf_ctx *turn, const char *code, const char *message)
 {
-    hf_transition *t = &turn->transition;
-    t->turn = HF_TURN_FAIL;
-    t->error_code = code;
-    t->last_error = message;
-    if (!t->error)
-        t->error = error_json(turn, code, message);
-    add_dead_letter(turn);
+    hf__fail_for_good(&turn->transition, turn->claimed, &turn->letter, &turn->arena, code, message);
 }
 
 /* A handler may write anything into its error: it comes out as bounded text. */
@@ -119,32 +47,14 @@ static const char *clean_message(hf_ctx *turn, hf_code code, hf_error *err)
 
 static void decide_failure(hf_ctx *turn, hf_code code, hf_error *err, struct hf__random *random)
 {
-    const hf_claimed *claimed = turn->claimed;
-    hf_transition *t = &turn->transition;
-    struct hf__retry_policy policy = {
-        .max_attempts = claimed->run.max_attempts,
-        .base = claimed->retry_base,
-        .cap = claimed->retry_cap,
-    };
     struct hf__failure failure = {
         .permanent = code == HF_PERMANENT,
         .retry_after = turn->retry_after,
     };
-    struct hf__verdict verdict =
-        hf__retry_decide(&policy, &failure, claimed->run.attempt, hf__random_unit(random));
-    const char *error_code = turn->error_code ? turn->error_code : hf_code_name(code);
-    const char *message = clean_message(turn, code, err);
-    t->error = turn->error;
-    if (verdict.turn == HF_TURN_FAIL) {
-        fail_for_good(turn, error_code, message);
-        return;
-    }
-    t->turn = HF_TURN_RETRY;
-    t->retry_delay = verdict.delay;
-    t->error_code = error_code;
-    t->last_error = message;
-    if (!t->error)
-        t->error = error_json(turn, error_code, message);
+    turn->transition.error = turn->error;
+    hf__fail_or_retry(&turn->transition, turn->claimed, &turn->letter, &turn->arena, &failure,
+                      turn->error_code ? turn->error_code : hf_code_name(code),
+                      clean_message(turn, code, err), hf__random_unit(random));
 }
 
 /* ---- Playing ---- */
@@ -289,7 +199,7 @@ int64_t hf__turn_play(hf_ctx *turn, struct hf__random *random)
         message = refusal(claimed, &code);
     } else {
         hf_handler chore = hf__chore_find(claimed->run.workflow);
-        const struct hf__route *route =
+        const struct hf__served *route =
             chore ? NULL : hf__registry_find(&turn->worker->registry, claimed->run.workflow);
         if (chore)
             return play_handler(turn, chore, NULL, random);

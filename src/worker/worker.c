@@ -151,6 +151,7 @@ static void apply_options(hf_worker *worker, const hf_worker_options *options)
         worker->poll = POLL_LEAST;
     worker->heartbeat = options->heartbeat;
     worker->stop_limit = options->stop_limit ? options->stop_limit : DEFAULT_STOP_LIMIT;
+    worker->chores_only = options->chores_only;
     worker->make_way_after = MAKE_WAY_AFTER;
     worker->observer = options->observer;
     worker->observer_arg = options->observer_arg;

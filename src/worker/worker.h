@@ -21,6 +21,7 @@
 #include "client/client.h"
 #include "util/arena.h"
 #include "util/random.h"
+#include "worker/failure.h"
 #include "worker/heads.h"
 #include "worker/lanes.h"
 #include "worker/registry.h"
@@ -108,14 +109,12 @@ struct hf_ctx {
 
     /* The commit's. */
     hf_transition transition;
-    hf_trigger_spec start; /* of the dead-letter workflow */
-    hf_id start_id;
-    const hf_id *start_ids;                        /* of transition.starts; NULL: start_id alone */
+    struct hf__letter letter;                      /* of the dead-letter workflow */
+    const hf_id *start_ids;                        /* of transition.starts; NULL: letter.id alone */
     const hf_id *child_ids;                        /* of transition.children */
     void (*apply)(hf_ctx *ctx, struct hf__op *op); /* NULL: by the worker's engine */
     struct hf__function *function; /* what it remembers; NULL: no durable call was made */
     bool suspended;                /* the transition was written by whoever answered HF_SUSPENDED */
-    char start_key[64];
     struct hf__op op;
     bool plain; /* what it brought was refused; sent again with the bare failure */
     hf_error op_error;
@@ -168,6 +167,7 @@ struct hf_worker {
     hf_worker_observer observer;
     void *observer_arg;
     struct hf__registry registry;
+    bool chores_only; /* needs no handlers */
     bool has_run;
 
     int stop_fd;           /* rung by hf_worker_stop and by whoever the drain waits for */

@@ -60,7 +60,7 @@ test('filters are part of the address and narrow the list', async (open) => {
   await page.getByRole('button', { name: 'Failed', exact: true }).click();
   await page.waitForURL(/tag=filtered&status=failed/);
   await until(async () => (await rows(page).count()) === 2, 'two runs have failed');
-  await page.getByRole('button', { name: 'Filter' }).click();
+  await page.getByRole('button', { name: 'Filter', exact: true }).click();
   await page.getByLabel('Key', { exact: true }).fill('card-4711');
   await page.getByRole('button', { name: 'Apply' }).click();
   await page.waitForURL(/key=card-4711/);
@@ -273,7 +273,7 @@ test('the keyboard goes everywhere', async (open) => {
   await page.keyboard.press('Escape');
   check((await page.locator('dialog[open]').count()) === 0, 'Esc does not close');
   await page.keyboard.press('/');
-  await page.keyboard.type('billing.charge.v1/from-browser');
+  await page.keyboard.type('billing.charge.v1/later');
   await page.getByRole('option', { name: /Open run by workflow and key/ }).waitFor();
   await page.keyboard.press('Enter');
   await page.getByRole('heading', { level: 1, name: 'billing.charge.v1' }).waitFor();

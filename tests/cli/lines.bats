@@ -87,6 +87,14 @@ LINES
     [ "$(jq -cs '[.[] | [.line, .code]] | sort' <<<"$output")" = '[[1,"ok"],[2,"invalid"]]' ]
 }
 
+@test "every refused line has its own message" {
+    printf '{"key":"k","input":1}\n{"key":"k","input":2}\n{"workflow":"none"}\n{"key":"k","input":3}\n{"priority":7000}\n' >lines
+    run -4 --separate-stderr holdfast trigger w --full --lines lines --json -q
+    [ "$(jq -cs 'sort_by(.line) | [.[].code]' <<<"$output")" = '["ok","conflict","unknown_workflow","conflict","invalid"]' ]
+    [ "$(jq -s '[.[] | select(.message | strings | test("belongs to run [0-9a-f-]+, which has another input"))] | length' <<<"$output")" = 2 ]
+    [[ "$(jq -r 'select(.line == 5).message' <<<"$output")" == "priority is 7000; it must be between"* ]]
+}
+
 @test "thousands of lines come from stdin in chunks" {
     run -0 --separate-stderr bash -c "seq 1 2345 | '$program' trigger w --lines -"
     [ "$(sort -u <<<"$output" | wc -l)" = 2345 ]
@@ -98,6 +106,17 @@ LINES
     run -4 --separate-stderr holdfast trigger w --full --lines lines
     [ "$(wc -l <<<"$output")" = 2 ]
     [[ "$stderr" == *"line 2: "* ]]
+}
+
+@test "lines may be debounced" {
+    printf '{"input":1}\n{"input":2,"debounce":"b"}\n{"input":3}\n' >lines
+    run -0 --separate-stderr holdfast trigger w --full --lines lines --debounce a --for 1h --json -q
+    [ "$(jq -cs 'sort_by(.line) | [.[].debounced]' <<<"$output")" = '[false,false,true]' ]
+    [ "$(holdfast list --json | jq -cs '[.[].input] | sort')" = '[2,3]' ]
+    printf '{"input":1,"debounce":"c"}\n{"input":1,"debounce":"c","for":60,"at_most":"1h"}\n' >lines
+    run -2 --separate-stderr holdfast trigger w --full --lines lines
+    [[ "$stderr" == *"line 1: debounce_for is 0"* ]]
+    [[ "$stderr" == *"1 accepted, 1 refused"* ]]
 }
 
 @test "a file that is not there is told" {

@@ -332,3 +332,27 @@ teardown()
     [[ "$stderr" == *"had arrived before"* ]]
     run -4 holdfast signal "$id" approval --revision 99
 }
+
+@test "a debounced trigger goes into the run that has not begun" {
+    holdfast workflow create w
+    id=$(holdfast trigger w 1 --debounce k --for 1h --at-most 2h -q)
+    run -0 --separate-stderr holdfast trigger w 2 --debounce k --for 1h
+    [ "$output" = "$id" ]
+    [[ "$stderr" == *"debounced: a run that has not begun has this input now"* ]]
+    [ "$(holdfast trigger w 3 --debounce k --for 1h --json -q | jq -c '[.id, .debounced]')" = "[\"$id\",true]" ]
+    [ "$(holdfast get "$id" --json | jq .input)" = 3 ]
+    [ "$(holdfast events "$id" --json | jq -cs '[.[].name]')" = '["created","debounced","debounced"]' ]
+    [ "$(holdfast events "$id" --json | jq -cs '.[1].data | [.input, .replaced]')" = '[2,1]' ]
+}
+
+@test "options of a debounce that do not fit together are told" {
+    holdfast workflow create w
+    run -2 holdfast trigger w --for 5s
+    [[ "$output" == *"--for and --at-most belong to --debounce"* ]]
+    run -2 holdfast trigger w --debounce k
+    [[ "$output" == *"--debounce needs --for"* ]]
+    run -2 holdfast trigger w --debounce k --for 1m --at-most 5s
+    [[ "$output" == *"debounce_at_most is 5s; it must be between 1m"* ]]
+    run -2 holdfast trigger w --debounce k --for 1m --in 1h
+    [[ "$output" == *"leave run_at and delay away"* ]]
+}

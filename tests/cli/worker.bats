@@ -44,6 +44,16 @@ result_of()
     [ "$(wc -l <attempts)" = 2 ]
 }
 
+@test "a burst of debounced triggers is run once, with the last input" {
+    script_file echo.sh 'tee -a inputs'
+    start_worker --exec 'w=./echo.sh'
+    for i in 1 2 3; do id=$(holdfast trigger w "$i" --debounce k --for 1h -q); done
+    [ "$(holdfast trigger w 4 --debounce k --for 10ms --wait=20s -q)" = 4 ]
+    [ "$(cat inputs)" = 4 ]
+    [ "$(holdfast trigger w 5 --debounce k --for 10ms --wait=20s -q)" = 5 ]
+    [ "$(holdfast list --json | jq -s length)" = 2 ]
+}
+
 @test "a program that takes too long is ended" {
     script_file slow.sh 'sleep 60'
     start_worker --exec 'w=./slow.sh' --exec-limit 200ms

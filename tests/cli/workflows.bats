@@ -164,3 +164,17 @@ setup()
     run holdfast trigger mail.v1 --flow-key ''
     [ "$status" -ne 0 ]
 }
+
+@test "the flow key of a run and the weights of keys are shown" {
+    holdfast workflow create w
+    holdfast workflow set w --weight acme=3 --weight =2 -q
+    run -0 holdfast workflow show w
+    [[ "$output" == *'weights '*'{"acme":3,"":2}'* ]]
+    [ "$(holdfast workflow show w --json | jq -c .weights)" = '{"acme":3,"":2}' ]
+    id=$(holdfast trigger w --flow-key acme -q)
+    holdfast trigger w --flow-key tiny -q
+    run -0 holdfast get "$id"
+    [[ "$output" == *"flow key"*"acme"* ]]
+    [ "$(holdfast list --flow-key acme --json | jq -r .id)" = "$id" ]
+    [ "$(holdfast list --json | jq -cs '[.[].flow_key] | sort')" = '["acme","tiny"]' ]
+}

@@ -36,6 +36,76 @@ static void trigger_key(const char *flow_key, int count)
         trigger_spec(&spec);
 }
 
+static void a_run_tells_its_flow_key(void **state)
+{
+    hf_trigger_spec spec = spec_of(WORK);
+    hf_filter filter = HF_FILTER_INIT;
+    hf_run *run;
+    hf_triggered fork;
+    (void)state;
+    spec.flow_key = "a";
+    spec.key = "k";
+    hf_id id = trigger_spec(&spec);
+    spec.flow_key = "b";
+    spec.key = NULL;
+    trigger_spec(&spec);
+    trigger(WORK);
+    assert_string_equal(get(id)->flow_key, "a");
+    assert_null(get(trigger(WORK))->flow_key);
+    assert_ok(hf_get_by_key(fx.client, &run, WORK, "k", &fx.error));
+    assert_string_equal(run->flow_key, "a");
+    hf_run_free(run);
+
+    filter.flow_key = "a";
+    assert_int_equal(list(&filter)->count, 1);
+    assert_true(hf_id_equal(list(&filter)->items[0].id, id));
+    assert_string_equal(list(&filter)->items[0].flow_key, "a");
+    filter.flow_key = "A";
+    assert_int_equal(list(&filter)->count, 0);
+    filter.flow_key = "";
+    hf_runs *none = NULL;
+    assert_code(hf_list(fx.client, &none, &filter, &fx.error), HF_INVALID);
+
+    assert_ok(hf_fork(fx.client, &fork, id, NULL, NULL, &fx.error));
+    assert_string_equal(get(fork.id)->flow_key, "a");
+}
+
+static void a_change_of_many_goes_by_the_flow_key(void **state)
+{
+    hf_filter filter = HF_FILTER_INIT;
+    hf_bulk_result result;
+    (void)state;
+    trigger_key("a", 3);
+    trigger_key("b", 2);
+    filter.flow_key = "a";
+    assert_ok(hf_bulk(fx.client, &result, &filter, HF_CANCEL, NULL, true, NULL, NULL, &fx.error));
+    assert_int_equal(result.matched, 3);
+    assert_ok(hf_bulk(fx.client, &result, &filter, HF_CANCEL, NULL, false, NULL, NULL, &fx.error));
+    assert_int_equal(result.changed, 3);
+    assert_int_equal(claim_as(WORKER, 10)->count, 2);
+}
+
+static const char *weights_of_work(void)
+{
+    hf_workflow *workflow;
+    assert_ok(hf_workflow_get(fx.client, &workflow, WORK, &fx.error));
+    const char *text = workflow->weights ? text_of("%s", workflow->weights) : NULL;
+    hf_workflow_free(workflow);
+    return text;
+}
+
+static void a_workflow_tells_its_weights(void **state)
+{
+    (void)state;
+    assert_null(weights_of_work());
+    assert_ok(hf_workflow_weight(fx.client, WORK, "a \"b\"", 3, &fx.error));
+    assert_ok(hf_workflow_weight(fx.client, WORK, "", 7, &fx.error));
+    assert_ok(hf_workflow_weight(fx.client, WORK, "plain", 1, &fx.error));
+    assert_string_equal(weights_of_work(), "{\"\":7,\"a \\\"b\\\"\":3}");
+    assert_ok(hf_workflow_weight(fx.client, WORK, "", 1, &fx.error));
+    assert_string_equal(weights_of_work(), "{\"a \\\"b\\\"\":3}");
+}
+
 /* How many of these runs have the flow key. */
 static int count_key(const hf_claims *claims, const char *flow_key)
 {
@@ -562,6 +632,9 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(a_flow_key_belongs_to_one_workflow),
     CONTRACT_TEST(an_unknown_workflow_gets_no_lane),
     CONTRACT_TEST(a_flow_key_is_bounded),
+    CONTRACT_TEST(a_run_tells_its_flow_key),
+    CONTRACT_TEST(a_change_of_many_goes_by_the_flow_key),
+    CONTRACT_TEST(a_workflow_tells_its_weights),
     CONTRACT_TEST(a_child_may_have_a_flow_key),
     CONTRACT_TEST(the_counts_of_a_workflow_include_its_keys),
     CONTRACT_TEST(no_more_runs_are_held_than_the_limit),

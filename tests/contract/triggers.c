@@ -239,11 +239,15 @@ static void each_of_many_triggers_is_accepted_or_refused_by_itself(void **state)
     hf_triggered out[4];
     (void)state;
     specs[2].input = "{not json";
-    assert_code(hf_trigger_many(fx.client, out, specs, 4, &fx.error), HF_INVALID);
+    assert_code(hf_trigger_many(fx.client, out, specs, 4, &fx.error), HF_UNKNOWN_WORKFLOW);
+    assert_non_null(strstr(fx.error.message, "run 2 of 4 (\"unknown\"): no workflow is named"));
     assert_int_equal(out[0].code, HF_OK);
     assert_int_equal(out[1].code, HF_UNKNOWN_WORKFLOW);
+    assert_non_null(strstr(out[1].error.message, "no workflow is named \"unknown\""));
     assert_int_equal(out[2].code, HF_INVALID);
+    assert_non_null(strstr(out[2].error.message, "the input is not JSON"));
     assert_int_equal(out[3].code, HF_OK);
+    assert_string_equal(out[3].error.message, "");
     assert_int_equal(claim_as(WORKER, 10)->count, 2);
 }
 

@@ -272,6 +272,12 @@ static void one_bad_trigger_does_not_harm_the_others(void **state)
     assert_int_equal(out[2].code, HF_UNKNOWN_WORKFLOW);
     assert_int_equal(out[3].code, HF_INVALID);
     assert_int_equal(out[4].code, HF_OK);
+    assert_non_null(strstr(error.message, "run 2 of 5 (\"work\"): the input is not JSON"));
+    assert_non_null(strstr(out[1].error.message, "the input is not JSON"));
+    assert_non_null(strstr(out[2].error.message, "no workflow is named \"unknown\""));
+    assert_non_null(strstr(out[3].error.message, "control character"));
+    assert_int_equal(out[3].error.code, HF_INVALID);
+    assert_int_equal(out[4].error.code, HF_OK);
     assert_int_equal(count_runs(), 2);
     assert_int_equal(hf_trigger_many(client, out, specs, 0, &error), HF_OK);
 }

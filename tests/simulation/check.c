@@ -76,6 +76,9 @@ void check_open(struct world *world)
     sql->commits = prepare(world, "SELECT count(*) FROM event WHERE run_id = ?1 AND kind = 0 AND "
                                   "actor = ?2 AND version = ?3 AND name IN ('succeeded', 'failed', "
                                   "'retried', 'given_back', 'waiting')");
+    sql->debounces = prepare(world, "SELECT (SELECT count(*) FROM run WHERE id = ?1) + (SELECT "
+                                    "count(*) FROM event WHERE kind = 0 AND name = 'debounced' AND "
+                                    "data GLOB ?2)");
     sql->arrivals =
         prepare(world, "SELECT count(*) FROM event WHERE run_id = ?1 AND kind = 4 AND data = ?2");
     sql->signal = prepare(world, "SELECT count(*) FROM signal WHERE run_id = ?1 AND id = ?2");
@@ -89,10 +92,11 @@ void check_open(struct world *world)
 void check_close(struct world *world)
 {
     struct check_statements *sql = &world->sql;
-    sqlite3_stmt *all[] = { sql->commits, sql->arrivals, sql->orphans,  sql->row,   sql->events,
-                            sql->mail,    sql->marks,    sql->changes,  sql->steps, sql->signal,
-                            sql->made,    sql->unseen,   sql->lines,    sql->saved, sql->steps_told,
-                            sql->results, sql->totals,   sql->consumed, sql->outbox };
+    sqlite3_stmt *all[] = { sql->commits, sql->arrivals, sql->orphans,    sql->row,
+                            sql->events,  sql->mail,     sql->marks,      sql->changes,
+                            sql->steps,   sql->signal,   sql->made,       sql->unseen,
+                            sql->lines,   sql->saved,    sql->steps_told, sql->results,
+                            sql->totals,  sql->consumed, sql->outbox,     sql->debounces };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         sqlite3_finalize(all[i]);
 }
@@ -400,8 +404,35 @@ static void check_saved(struct world *world, const struct job *job)
     check_count(world, job, "line", first_number(stmt));
 }
 
+/* It made a run or gave its input to one, never both and never twice; told so, it did. */
+static void check_debounce(struct world *world, const struct job *job)
+{
+    char id[HF_ID_TEXT];
+    char line[HF_ID_TEXT + 32];
+    hf_id_format(job->op.trigger.id, id);
+    snprintf(line, sizeof line, "{\"trigger\":\"%s\",*", id);
+    int64_t times = first_number(ask(world->sql.debounces, &job->op.trigger.id, line));
+    bool told = job->told && job->op.code == HF_OK && !job->op.trigger.existed;
+    if (times > 1 || (told && times != 1))
+        breach(world, "the debounced trigger of %s happened %" PRId64 " times", job->known->name,
+               times);
+}
+
+/* The input of a run is that of the last trigger that went into it. */
+static void check_inputs(struct world *world)
+{
+    int64_t wrong = ask_number(
+        world, "SELECT count(*) FROM run r WHERE CAST(r.input AS INTEGER) <> (SELECT "
+               "json_extract(e.data, '$.input') FROM event e WHERE e.run_id = r.id AND e.name = "
+               "'debounced' ORDER BY e.seq DESC LIMIT 1)");
+    if (wrong)
+        breach(world, "%" PRId64 " runs do not have the input of the last debounce", wrong);
+}
+
 void check_job(struct world *world, const struct job *job)
 {
+    if (job->op.kind == HF__OP_TRIGGER && job->trigger.debounce_key)
+        check_debounce(world, job);
     bool goes_on = job->op.kind == HF__OP_COMMIT && job->transition.turn == HF_TURN_GO_ON;
     if (goes_on || job->op.kind == HF__OP_STEP)
         check_saved(world, job);
@@ -471,6 +502,7 @@ void check_everything(struct world *world)
             check_story(world, known, row.status);
     for (int i = 0; i < world->job_count; i++)
         check_job(world, world->jobs[i]);
+    check_inputs(world);
 }
 
 /* The end of a run that succeeded: it has seen every child that it started. */

@@ -15,13 +15,15 @@
 static void trigger_answered(struct world *world, struct job *job)
 {
     struct hf__op *op = &job->op;
-    note(world, "  %s trigger of %s: %s%s", job->node->name, job->known->name,
-         hf_code_name(op->code), op->trigger.existed ? ", existed" : "");
-    if (op->code == HF_OK && !op->trigger.existed)
+    bool others = op->trigger.existed || op->trigger.debounced;
+    note(world, "  %s trigger of %s: %s%s%s", job->node->name, job->known->name,
+         hf_code_name(op->code), op->trigger.existed ? ", existed" : "",
+         op->trigger.debounced ? ", debounced" : "");
+    if (op->code == HF_OK && !others)
         job->known->accepted = true;
     else if (op->code == HF_OK)
         known_of(world, op->trigger.existing)->accepted = true;
-    if ((op->code != HF_OK || op->trigger.existed) && !op->resent)
+    if (((op->code != HF_OK || others) && !op->resent) || op->trigger.debounced)
         job->known->refused = true;
 }
 
@@ -66,6 +68,17 @@ static void make_function(struct world *world, struct job *job)
     job->trigger.key = NULL;
 }
 
+static void make_debounced(struct world *world, struct job *job)
+{
+    job->trigger.workflow = workflow_name(below(world, 2)); /* few, so that they meet */
+    job->trigger.debounce_key = "d";
+    job->trigger.debounce_for = HF_MILLISECONDS(1 + below(world, 8000));
+    job->trigger.debounce_at_most = chance(world, 30) ? job->trigger.debounce_for * 2 : 0;
+    job->trigger.input = job->mark;
+    job->trigger.key = chance(world, 80) ? NULL : job->trigger.key;
+    job->trigger.delay = 0;
+}
+
 static void trigger(struct world *world, struct node *node)
 {
     hf_id id;
@@ -87,6 +100,8 @@ static void trigger(struct world *world, struct node *node)
         make_function(world, job);
     else if (chance(world, 20))
         add_initial(world, job);
+    else if (chance(world, 40))
+        make_debounced(world, job);
     world->triggered++;
     note(world, "%s triggers %s of %s key %s", node->name, job->known->name, spec->workflow,
          spec->key ? spec->key : "-");
@@ -253,6 +268,9 @@ bool client_drive(struct world *world, struct node *node)
         "SELECT id, status, deleted_at, run_at, waiting_kind, key IS NOT NULL AND EXISTS (SELECT 1 "
         "FROM "
         "run k WHERE k.workflow_id = r.workflow_id AND k.key = r.key AND k.deleted_at IS NULL) "
+        "OR debounce_key IS NOT NULL AND version = 1 AND EXISTS (SELECT 1 FROM run d WHERE "
+        "d.workflow_id = r.workflow_id AND d.debounce_key = r.debounce_key AND d.status = 0 AND "
+        "d.version = 1 AND d.deleted_at IS NULL) "
         "FROM run r WHERE status <= 3 ORDER BY id",
         -1, &stmt, NULL);
     while (sqlite3_step(stmt) == SQLITE_ROW) {

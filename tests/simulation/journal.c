@@ -47,7 +47,7 @@ static hf_status status_after(const struct replay *r, const char *name)
 static bool changes_nothing(const struct replay *r, const char *name)
 {
     return is(name, "deleted") || is(name, "restored") || is(name, "pause_requested") ||
-           (is(name, "resumed") && r->status == HF_LEASED);
+           (is(name, "resumed") && r->status == HF_LEASED) || is(name, "debounced");
 }
 
 static bool is_commit(const char *name)
@@ -88,6 +88,8 @@ static void replay_lifecycle(struct replay *r, int64_t version, const char *name
     if (changes_nothing(r, name)) {
         if (version != r->version)
             broken_journal(r, "its version is not the run's", name);
+        if (is(name, "debounced") && (r->status != HF_PENDING || version != 1))
+            broken_journal(r, "it had begun", name);
         return;
     }
     bool paused_by_commit = is(name, "paused") && version == r->version;

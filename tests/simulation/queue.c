@@ -166,6 +166,8 @@ static void check_batch(struct world *world, struct hf__op **ops, size_t count)
         hf_id run = op->kind == HF__OP_TRIGGER ? op->trigger.id : hf__op_run(op);
         if (!hf_id_is_zero(run))
             check_run(world, run);
+        if (op->kind == HF__OP_TRIGGER && op->trigger.debounced)
+            check_run(world, op->trigger.existing);
         if (op->kind == HF__OP_CLAIM && op->claim.claims)
             for (size_t n = 0; n < op->claim.claims->count; n++)
                 check_run(world, op->claim.claims->items[n].run.id);

@@ -160,6 +160,7 @@ struct check_statements {
     sqlite3_stmt *totals;
     sqlite3_stmt *consumed;
     sqlite3_stmt *outbox;
+    sqlite3_stmt *debounces;
 };
 
 struct world {

@@ -42,7 +42,9 @@ query()
     psql -AtqX -v ON_ERROR_STOP=1 -f "$BATS_TEST_TMPDIR/examples.sql" "$HOLDFAST_STORE" >"$BATS_TEST_TMPDIR/output"
     [ "$(query "SELECT status FROM holdfast.runs WHERE key = 'inv-42'")" = cancelled ]
     [ "$(query "SELECT status FROM holdfast.runs WHERE key = 'inv-43'")" = pending ]
-    [ "$(query "SELECT count(*) FROM holdfast.runs WHERE workflow = 'billing.reminder.v1'")" = 1001 ]
+    [ "$(query "SELECT count(*) FROM holdfast.runs WHERE workflow = 'billing.reminder.v1'")" = 1002 ]
+    [ "$(query "SELECT flow_key FROM holdfast.runs WHERE key = 'reminder-42'")" = customer-7 ]
+    [ "$(query "SELECT count(*) FROM holdfast.runs WHERE debounce_key = 'invoice-42'")" = 1 ]
     [ "$(query "SELECT count(*) FROM holdfast.signals WHERE id = 'payment-1'")" = 1 ]
 }
 
@@ -56,7 +58,7 @@ query()
     [ "$(psql -AtqX "$as_analyst" -c "SELECT status FROM holdfast.runs WHERE id = '$id'")" = pending ]
     run ! psql -AtqX "$as_analyst" -c "SELECT holdfast.cancel('$id')"
     run ! psql -AtqX "$as_analyst" -c "SELECT secret FROM holdfast.subscription"
-    for view in events steps signals workflows workers; do
+    for view in runs events steps signals workflows workers; do
         psql -AtqX "$as_analyst" -c "SELECT * FROM holdfast.$view" >/dev/null
     done
     HOLDFAST_STORE="$HOLDFAST_STORE&user=holdfast_engine_$$" "$program" trigger billing.reminder.v1 1 -q

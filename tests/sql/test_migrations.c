@@ -259,6 +259,39 @@ static void a_migration_that_broke_off_is_done_again(void **state)
                         "CREATE INDEX run_tag_run ON holdfast.run_tag USING btree (run_id)");
 }
 
+/* A function with more arguments is another one: what was made of the old one, and who may call it, must stay. */
+static void what_depends_on_an_sql_function_goes_on_working(void **state)
+{
+    (void)state;
+    if (!on_postgres)
+        return; /* there are none */
+    hf_client *old = open_old(5);
+    hf_workflow work = { .name = "work" };
+    assert_ok(hf_workflow_put(old, &work, 0, err));
+    hf_close(old);
+    pg_do(
+        scratch.pg,
+        "CREATE ROLE hf_migrated; GRANT USAGE ON SCHEMA holdfast TO hf_migrated;"
+        "GRANT EXECUTE ON FUNCTION holdfast.trigger(text, jsonb, text, int, timestamptz, interval, "
+        "interval, timestamptz, int, text, text, text[], text, text, text) TO hf_migrated;"
+        "CREATE TABLE public.invoice (id int, run uuid DEFAULT holdfast.trigger('work', key => "
+        "'k'))");
+    hf_close(scratch_open(url));
+    pg_do(scratch.pg, "INSERT INTO public.invoice (id) VALUES (1)");
+    assert_int_equal(pg_number(scratch.pg,
+                               "SELECT count(*) FROM public.invoice i JOIN holdfast.run r "
+                               "ON r.id = i.run AND r.key = 'k'"),
+                     1);
+    pg_do(scratch.pg, "SET ROLE hf_migrated");
+    pg_do(scratch.pg, "SELECT holdfast.trigger('work', '1'::jsonb, flow_key => 'a')");
+    assert_string_equal(pg_refusal(scratch.pg, "SELECT holdfast.trigger('work')"), "42501");
+    pg_do(scratch.pg, "RESET ROLE");
+    assert_int_equal(pg_number(scratch.pg, "SELECT count(*) FROM pg_proc WHERE proname = "
+                                           "'trigger_before_006'"),
+                     1);
+    pg_do(scratch.pg, "DROP OWNED BY hf_migrated; DROP ROLE hf_migrated");
+}
+
 /* ---- Refusals ---- */
 
 static void assert_refused(hf_code expected, bool no_migrate, const char *words)
@@ -326,6 +359,7 @@ int main(void)
         MIGRATION_TEST(many_processes_migrate_once),
         MIGRATION_TEST(a_store_is_migrated_while_older_programs_work),
         MIGRATION_TEST(a_migration_that_broke_off_is_done_again),
+        MIGRATION_TEST(what_depends_on_an_sql_function_goes_on_working),
         MIGRATION_TEST(a_schema_that_needs_a_newer_program_is_refused),
         MIGRATION_TEST(a_newer_schema_that_suits_older_programs_is_used),
         MIGRATION_TEST(an_older_schema_is_refused_when_migrations_are_off),

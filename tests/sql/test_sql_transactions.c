@@ -101,13 +101,14 @@ static void in_a_serializable_transaction_a_key_taken_meanwhile_fails_to_seriali
 
 struct rival {
     PGconn *pg;
+    const char *sql;
     char answer[64];
 };
 
 static void *trigger_rival(void *arg)
 {
     struct rival *rival = arg;
-    PGresult *result = PQexec(rival->pg, "SELECT holdfast.trigger('work', '1', key => 'rivals')");
+    PGresult *result = PQexec(rival->pg, rival->sql);
     snprintf(rival->answer, sizeof rival->answer, "%s",
              PQresultStatus(result) == PGRES_TUPLES_OK
                  ? PQgetvalue(result, 0, 0)
@@ -132,7 +133,8 @@ static void a_key_that_is_being_taken_is_waited_for(void **state)
     static const char *const ends[] = { "ROLLBACK", "COMMIT" };
     for (int i = 0; i < 2; i++) {
         pthread_t thread;
-        struct rival rival = { .pg = pg_connect(scratch.url) };
+        struct rival rival = { .pg = pg_connect(scratch.url),
+                               .sql = "SELECT holdfast.trigger('work', '1', key => 'rivals')" };
         PGconn *first = pg_connect(scratch.url);
         pg_do(first, "BEGIN");
         const char *id = pg_text(first, "SELECT holdfast.trigger('work', '1', key => 'rivals')");
@@ -148,6 +150,87 @@ static void a_key_that_is_being_taken_is_waited_for(void **state)
         PQfinish(first);
         PQfinish(rival.pg);
     }
+}
+
+static void a_run_that_is_being_debounced_into_is_waited_for(void **state)
+{
+    (void)state;
+    static const char *const ends[] = { "ROLLBACK", "COMMIT" };
+    for (int i = 0; i < 4; i++) {
+        bool existed = i >= 2; /* else the first one makes it */
+        pthread_t thread;
+        struct rival rival = { .pg = pg_connect(scratch.url),
+                               .sql = "SELECT holdfast.trigger('work', '2', debounce_key => "
+                                      "'rivals', debounce_for => '1 hour')" };
+        PGconn *first = pg_connect(scratch.url);
+        if (existed)
+            pg_do(first, "SELECT holdfast.trigger('work', '0', debounce_key => 'rivals', "
+                         "debounce_for => '1 hour')");
+        pg_do(first, "BEGIN");
+        const char *id = pg_text(first, "SELECT holdfast.trigger('work', '1', debounce_key => "
+                                        "'rivals', debounce_for => '1 hour')");
+        assert_int_equal(pthread_create(&thread, NULL, trigger_rival, &rival), 0);
+        wait_for_lock();
+        pg_do(first, "%s", ends[i % 2]);
+        pthread_join(thread, NULL);
+        assert_int_equal(strcmp(rival.answer, id) == 0, existed || i == 1);
+        assert_string_equal(pg_text(scratch.pg, "SELECT input FROM holdfast.run "
+                                                "WHERE debounce_key = 'rivals' AND version = 1"),
+                            "2");
+        assert_int_equal(pg_number(scratch.pg,
+                                   "SELECT count(*) FROM holdfast.event WHERE run_id = '%s'",
+                                   rival.answer),
+                         1 + (i > 0) + (i == 3));
+        pg_do(scratch.pg, "SELECT holdfast.cancel('%s')", rival.answer);
+        PQfinish(first);
+        PQfinish(rival.pg);
+    }
+}
+
+enum { DEBOUNCES = 100 };
+
+static void *debounce_by_sql(void *arg)
+{
+    PGconn *pg = arg;
+    for (int i = 0; i < DEBOUNCES; i++) {
+        char sql[200];
+        snprintf(sql, sizeof sql,
+                 "SELECT holdfast.trigger('work', '%d', debounce_key => 'both', debounce_for => "
+                 "'1 hour')",
+                 i);
+        PGresult *result = PQexec(pg, sql);
+        assert_int_equal(PQresultStatus(result), PGRES_TUPLES_OK);
+        PQclear(result);
+    }
+    return NULL;
+}
+
+static void sql_and_the_library_debounce_into_one_run(void **state)
+{
+    (void)state;
+    pthread_t threads[2];
+    PGconn *others[2];
+    for (int i = 0; i < 2; i++) {
+        others[i] = pg_connect(scratch.url);
+        assert_int_equal(pthread_create(&threads[i], NULL, debounce_by_sql, others[i]), 0);
+    }
+    for (int i = 0; i < DEBOUNCES; i++) {
+        hf_trigger_spec spec = HF_TRIGGER_INIT;
+        hf_triggered made;
+        spec.workflow = "work";
+        spec.debounce_key = "both";
+        spec.debounce_for = HF_HOURS(1);
+        assert_ok(hf_trigger(client, &made, &spec, err));
+    }
+    for (int i = 0; i < 2; i++) {
+        pthread_join(threads[i], NULL);
+        PQfinish(others[i]);
+    }
+    assert_int_equal(
+        pg_number(scratch.pg, "SELECT count(*) FROM holdfast.run WHERE debounce_key = 'both'"), 1);
+    assert_int_equal(pg_number(scratch.pg, "SELECT event_seq FROM holdfast.run "
+                                           "WHERE debounce_key = 'both'"),
+                     3 * DEBOUNCES);
 }
 
 enum { KEYS = 200 };
@@ -244,6 +327,8 @@ int main(void)
         cmocka_unit_test(it_works_at_every_isolation_level),
         cmocka_unit_test(in_a_serializable_transaction_a_key_taken_meanwhile_fails_to_serialize),
         cmocka_unit_test(a_key_that_is_being_taken_is_waited_for),
+        cmocka_unit_test(a_run_that_is_being_debounced_into_is_waited_for),
+        cmocka_unit_test(sql_and_the_library_debounce_into_one_run),
         cmocka_unit_test(the_same_keys_from_sql_and_from_the_library_make_one_run_each),
         cmocka_unit_test(an_open_transaction_does_not_stop_the_heartbeats_of_other_runs),
     };

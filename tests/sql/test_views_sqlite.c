@@ -62,6 +62,8 @@ static void ids_and_statuses_are_texts(void **state)
     assert_string_equal(ask("SELECT kind FROM events WHERE name = 'go'"), "signal");
     assert_string_equal(ask("SELECT tenant || ' ' || workflow FROM runs"), "default work");
     assert_string_equal(ask("SELECT parent FROM runs"), "(null)");
+    assert_string_equal(ask("SELECT flow_key FROM runs"), "acme");
+    assert_string_equal(ask("SELECT debounce_key FROM runs"), "(null)");
 }
 
 static void times_are_iso_8601_to_the_microsecond(void **state)
@@ -96,6 +98,7 @@ static int set_up(void **state)
     assert_int_equal(hf_workflow_put(client, &workflow, 0, NULL), HF_OK);
     spec.workflow = "work";
     spec.run_at = 1900000000000042;
+    spec.flow_key = "acme";
     assert_int_equal(hf_trigger(client, &made, &spec, NULL), HF_OK);
     hf_id_format(made.id, id);
     signal.name = "go";

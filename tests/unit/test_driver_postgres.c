@@ -67,6 +67,20 @@ static void check_roundtrips(struct hf__database *to)
     driver->disconnect(conn);
 }
 
+static void columns_of_nulls_come_back_as_they_went(void **state)
+{
+    NEED_SERVER();
+    struct hf__conn *conn = connected(db);
+    struct hf__table rows = table(5), answer = table(5);
+    hf__table_add(&rows);
+    hf__table_add(&rows)[1] = hf__number(7);
+    hf__table_add(&rows);
+    ok(ask(conn, ECHO_ROWS, &rows, &answer, &failure));
+    ok(driver->sync(conn, &failure));
+    assert_same(&answer, &rows);
+    driver->disconnect(conn);
+}
+
 static void arrays_with_nulls_and_scalars_come_back_as_they_went(void **state)
 {
     NEED_SERVER();
@@ -419,6 +433,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(arrays_with_nulls_and_scalars_come_back_as_they_went),
+        TEST(columns_of_nulls_come_back_as_they_went),
         TEST(the_same_without_prepared_statements),
         TEST(big_batches_do_not_deadlock),
         TEST(commits_stay_and_rollbacks_do_not),

@@ -115,6 +115,32 @@ static void rows_become_arrays_with_nulls(void **state)
     hf__postgres_params_free(&params);
 }
 
+static void a_column_of_nulls_is_an_empty_array_unless_it_is_the_first(void **state)
+{
+    (void)state;
+    struct hf__table table;
+    hf__table_init(&table, &arena, 5);
+    hf__table_add(&table);
+    hf__table_add(&table)[1] = hf__number(1);
+    struct hf__postgres_params params = { 0 };
+    assert_int_equal(hf__postgres_encode(&params, &rows, &table, NULL), HF_OK);
+    assert_param(&params, 0,
+                 "\0\0\0\1"
+                 "\0\0\0\1"
+                 "\0\0\0\x17"
+                 "\0\0\0\2"
+                 "\0\0\0\1"
+                 "\xff\xff\xff\xff"
+                 "\xff\xff\xff\xff",
+                 28);
+    assert_param(&params, 2,
+                 "\0\0\0\0"
+                 "\0\0\0\0"
+                 "\0\0\0\x19",
+                 12);
+    hf__postgres_params_free(&params);
+}
+
 static void an_array_without_nulls_says_so(void **state)
 {
     (void)state;
@@ -371,6 +397,7 @@ int main(void)
         cmocka_unit_test(scalars_are_big_endian_with_explicit_types),
         cmocka_unit_test(a_null_scalar_has_no_address_and_an_empty_text_has_one),
         cmocka_unit_test(rows_become_arrays_with_nulls),
+        cmocka_unit_test(a_column_of_nulls_is_an_empty_array_unless_it_is_the_first),
         cmocka_unit_test(an_array_without_nulls_says_so),
         cmocka_unit_test(what_does_not_fit_is_an_error_of_the_data),
         cmocka_unit_test(wrong_tables_are_refused),

@@ -289,6 +289,8 @@ static hf_code part(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
         return HF_PERMANENT;
     if (strcmp(input, "99") == 0)
         hf_try(hf_sleep(ctx, "long", HF_HOURS(1)));
+    while (strcmp(input, "97") == 0 && !atomic_load(&scene.works))
+        world_sleep(HF_MILLISECONDS(2));
     snprintf(result, sizeof result, "{\"got\":%s}", input);
     return hf_return(ctx, result);
 }
@@ -391,6 +393,35 @@ static void a_child_that_has_ended_is_ended_for_later_waits(void **state)
 {
     (void)state;
     expect_result(begin_family(waits_for_any_then_all), "[{\"got\":7},{\"got\":8},{\"got\":9}]");
+}
+
+static hf_code waits_for_all_then_a_note(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    hf_id ids[2];
+    hf_child_end ends[2];
+    const char *note;
+    (void)input;
+    (void)err;
+    (void)arg;
+    hf_try(start_parts(ctx, (int[]){ 7, 97 }, 2, ids));
+    hf_try(hf_children_wait(ctx, "all", ids, 2, HF_WAIT_ALL, 0, ends));
+    hf_try(hf_sleep(ctx, "nap", HF_MILLISECONDS(1)));
+    hf_try(hf_wait_signal(ctx, "note", 0, &note));
+    return hf_return(ctx, note);
+}
+
+static void a_signal_between_the_ends_of_children_stays_in_the_mailbox(void **state)
+{
+    (void)state;
+    hf_id id = begin_family(waits_for_all_then_a_note);
+    for (int missing = 2; missing != 1; world_sleep(HF_MILLISECONDS(2))) {
+        hf_run *run = world_get(id);
+        missing = run->status == HF_WAITING ? run->wait_count : 2;
+        hf_run_free(run);
+    }
+    send(id, "note", "5", "note-1");
+    atomic_store(&scene.works, 1);
+    expect_result(id, "5");
 }
 
 static hf_code waits_for_one_twice(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
@@ -569,6 +600,7 @@ int main(void)
         TEST(all_children_come_back_with_their_results),
         TEST(one_child_is_enough_for_any),
         TEST(a_child_that_has_ended_is_ended_for_later_waits),
+        TEST(a_signal_between_the_ends_of_children_stays_in_the_mailbox),
         TEST(one_child_cannot_be_waited_for_twice_at_once),
         TEST(no_children_are_no_wait),
         TEST(a_failure_ends_the_wait_if_asked),

@@ -215,6 +215,50 @@ static void a_busy_worker_makes_a_quiet_moment_for_a_suspect(void **state)
     hf_run_free(run);
 }
 
+static bool is_passed_over_at_the_next_look(void)
+{
+    assert_ok(hf__heads_look(world.worker, NULL));
+    return world.worker->heads.passed_over;
+}
+
+static void note_taken(int count, int64_t later)
+{
+    const char *patterns[] = { "shop.note.v1" };
+    hf_claim_spec spec = HF_CLAIM_INIT;
+    hf_claims *claims = NULL;
+    spec.worker = "other";
+    spec.patterns = patterns;
+    spec.pattern_count = 1;
+    spec.limit = count;
+    assert_ok(hf_claim(world.client, &claims, &spec, NULL));
+    assert_int_equal(claims->count, count);
+    for (size_t i = 0; i < claims->count; i++)
+        hf__heads_taken(&world.worker->heads, claims->items[i].lane, 0,
+                        claims->items[i].due_at + later);
+    hf_claims_free(claims);
+}
+
+static void of_many_that_became_due_at_once_none_counts_as_passed_over(void **state)
+{
+    hf_trigger_spec specs[20];
+    hf_triggered out[20];
+    (void)state;
+    for (int i = 0; i < 20; i++)
+        specs[i] = spec_of("shop.note.v1", 0);
+    world_define("shop.note.v1", 0, 0, 0);
+    world_handle("shop.note.v1", count_it, NULL);
+    assert_ok(hf_trigger_many(world.client, out, specs, 20, NULL));
+    assert_ok(hf__masters_resolve(world.worker, NULL));
+    assert_ok(hf__lanes_learn(world.worker, true, NULL));
+    assert_false(is_passed_over_at_the_next_look());
+    assert_true(is_passed_over_at_the_next_look());
+    note_taken(5, 0);
+    assert_false(is_passed_over_at_the_next_look());
+    note_taken(5, 1); /* what was taken was due later than what is still there */
+    assert_true(is_passed_over_at_the_next_look());
+    hf__masters_leave(world.worker);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -224,6 +268,7 @@ int main(void)
         TEST(a_ring_while_all_hands_are_busy_is_served_later),
         TEST(a_ring_for_a_paused_workflow_does_not_make_it_spin),
         TEST(a_busy_worker_makes_a_quiet_moment_for_a_suspect),
+        TEST(of_many_that_became_due_at_once_none_counts_as_passed_over),
     };
     return world_run_tests("worker rings", tests, sizeof tests / sizeof *tests);
 }

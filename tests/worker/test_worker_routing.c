@@ -29,7 +29,7 @@ static void add(struct hf__registry *registry, const char *pattern)
 
 static void expect(const struct hf__registry *registry, const char *workflow, const char *pattern)
 {
-    const struct hf__route *route = hf__registry_find(registry, workflow);
+    const struct hf__served *route = hf__registry_find(registry, workflow);
     assert_non_null(route);
     assert_string_equal(route->pattern, pattern);
 }

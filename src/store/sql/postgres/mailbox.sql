@@ -63,6 +63,19 @@ UPDATE holdfast.signal s SET consumed_at = holdfast.now()
  WHERE s.run_id = ANY (ARRAY[n.run]) AND s.id = n.id AND s.tenant_id = n.tenant
    AND coalesce(s.consumed_at, 0) = 0;
 
+-- name: consume_ends
+-- The same for all ends of children that lie between two positions of a mailbox: ten thousand at once. Served by
+-- signal_mailbox. Serves: commits of waits for children.
+-- takes: rows (tenant int, run uuid, first bigint, last bigint)
+-- gives: nothing
+UPDATE holdfast.signal s SET consumed_at = holdfast.now()
+  FROM unnest($1::int[], $2::uuid[], $3::bigint[], $4::bigint[]) AS n(tenant, run, first, last)
+ CROSS JOIN LATERAL (
+    SELECT c.ctid FROM holdfast.signal c
+     WHERE c.run_id = n.run AND c.consumed_at IS NULL AND c.position BETWEEN n.first AND n.last AND c.type = 'child'
+    OFFSET 0) f
+ WHERE s.ctid = f.ctid AND s.tenant_id = n.tenant;
+
 -- name: blame_signals
 -- Counts a failed turn on mail; the last time it is taken out of the mailbox and kept as a dead letter. Serves:
 -- commits of failed turns.

@@ -6,16 +6,18 @@
 --   result text, error text, error_code text, last_error text, current_step text, waiting_kind text, waiting_token
 --   text, waiting_until bigint, wait_count int, last_worker text, subject text, reference text, tags text, partition
 --   text, trace text, actor text, parent uuid, root uuid, timeout_at bigint, created_at bigint, started_at bigint,
---   updated_at bigint, paused_at bigint, finished_at bigint, deleted_at bigint, delete_reason text)
+--   updated_at bigint, paused_at bigint, finished_at bigint, deleted_at bigint, delete_reason text, flow_key text,
+--   debounce_key text)
 SELECT r.id, t.name, w.name, r.key, r.status, r.priority, r.attempt, coalesce(r.max_attempts, w.max_attempts),
        r.version, r.revision, r.run_at, r.leased_by, r.pause_requested, r.input, r.state, r.result, r.error,
        r.error_code, r.last_error, r.current_step, r.waiting_kind, r.waiting_token, r.waiting_until,
        r.wait_count, r.last_worker, r.subject, r.reference, r.tags, r.partition, r.trace, r.actor, r.parent,
        r.root, r.timeout_at, r.created_at, r.started_at, r.updated_at, r.paused_at, r.finished_at, r.deleted_at,
-       r.delete_reason
+       r.delete_reason, l.flow_key, r.debounce_key
   FROM holdfast.run r
   JOIN holdfast.workflow w ON w.id = r.workflow_id
   JOIN holdfast.tenant t ON t.id = r.tenant_id
+  JOIN holdfast.lane l ON l.id = r.lane
  WHERE r.tenant_id = $1 AND r.id = $2;
 
 -- name: get_run_by_key
@@ -26,16 +28,18 @@ SELECT r.id, t.name, w.name, r.key, r.status, r.priority, r.attempt, coalesce(r.
 --   result text, error text, error_code text, last_error text, current_step text, waiting_kind text, waiting_token
 --   text, waiting_until bigint, wait_count int, last_worker text, subject text, reference text, tags text, partition
 --   text, trace text, actor text, parent uuid, root uuid, timeout_at bigint, created_at bigint, started_at bigint,
---   updated_at bigint, paused_at bigint, finished_at bigint, deleted_at bigint, delete_reason text)
+--   updated_at bigint, paused_at bigint, finished_at bigint, deleted_at bigint, delete_reason text, flow_key text,
+--   debounce_key text)
 SELECT r.id, t.name, w.name, r.key, r.status, r.priority, r.attempt, coalesce(r.max_attempts, w.max_attempts),
        r.version, r.revision, r.run_at, r.leased_by, r.pause_requested, r.input, r.state, r.result, r.error,
        r.error_code, r.last_error, r.current_step, r.waiting_kind, r.waiting_token, r.waiting_until,
        r.wait_count, r.last_worker, r.subject, r.reference, r.tags, r.partition, r.trace, r.actor, r.parent,
        r.root, r.timeout_at, r.created_at, r.started_at, r.updated_at, r.paused_at, r.finished_at, r.deleted_at,
-       r.delete_reason
+       r.delete_reason, l.flow_key, r.debounce_key
   FROM holdfast.run r
   JOIN holdfast.workflow w ON w.id = r.workflow_id
   JOIN holdfast.tenant t ON t.id = r.tenant_id
+  JOIN holdfast.lane l ON l.id = r.lane
  WHERE w.tenant_id = $1 AND w.name = $2 AND r.key = $3 AND r.key IS NOT NULL AND r.deleted_at IS NULL;
 
 -- name: list_runs
@@ -43,22 +47,24 @@ SELECT r.id, t.name, w.name, r.key, r.status, r.priority, r.attempt, coalesce(r.
 -- operations.
 -- takes: one (tenant int, before uuid, most int, statuses int, workflow text, prefix text, prefix_end text, key text,
 --   subject text, reference text, tag text, current_step text, parent uuid, created_after bigint, created_before
---   bigint, overdue bool, deleted bool)
+--   bigint, overdue bool, deleted bool, flow_key text)
 -- gives: (id uuid, tenant text, workflow text, key text, status int, priority int, attempt int, max_attempts int,
 --   version bigint, revision bigint, run_at bigint, leased_by text, pause_requested bool, input text, state text,
 --   result text, error text, error_code text, last_error text, current_step text, waiting_kind text, waiting_token
 --   text, waiting_until bigint, wait_count int, last_worker text, subject text, reference text, tags text, partition
 --   text, trace text, actor text, parent uuid, root uuid, timeout_at bigint, created_at bigint, started_at bigint,
---   updated_at bigint, paused_at bigint, finished_at bigint, deleted_at bigint, delete_reason text)
+--   updated_at bigint, paused_at bigint, finished_at bigint, deleted_at bigint, delete_reason text, flow_key text,
+--   debounce_key text)
 SELECT r.id, t.name, w.name, r.key, r.status, r.priority, r.attempt, coalesce(r.max_attempts, w.max_attempts),
        r.version, r.revision, r.run_at, r.leased_by, r.pause_requested, r.input, r.state, r.result, r.error,
        r.error_code, r.last_error, r.current_step, r.waiting_kind, r.waiting_token, r.waiting_until,
        r.wait_count, r.last_worker, r.subject, r.reference, r.tags, r.partition, r.trace, r.actor, r.parent,
        r.root, r.timeout_at, r.created_at, r.started_at, r.updated_at, r.paused_at, r.finished_at, r.deleted_at,
-       r.delete_reason
+       r.delete_reason, l.flow_key, r.debounce_key
   FROM holdfast.run r
   JOIN holdfast.workflow w ON w.id = r.workflow_id
   JOIN holdfast.tenant t ON t.id = r.tenant_id
+  JOIN holdfast.lane l ON l.id = r.lane
  WHERE r.tenant_id = $1 AND ($2::uuid IS NULL OR r.id < $2)
    AND ($4 = 0 OR (1 << r.status) & $4 <> 0)
    AND ($5::text IS NULL OR w.name = $5) AND ($6::text IS NULL OR (w.name >= $6 AND w.name < $7))
@@ -70,7 +76,7 @@ SELECT r.id, t.name, w.name, r.key, r.status, r.priority, r.attempt, coalesce(r.
    AND ($14::bigint IS NULL OR r.created_at >= $14) AND ($15::bigint IS NULL OR r.created_at < $15)
    AND (NOT $16 OR (r.status <= 3 AND (r.timeout_at <= holdfast.now()
                                        OR (r.status IN (0, 2) AND r.run_at <= holdfast.now()))))
-   AND (r.deleted_at IS NOT NULL) = $17
+   AND (r.deleted_at IS NOT NULL) = $17 AND ($18::text IS NULL OR l.flow_key = $18)
  ORDER BY r.id DESC LIMIT $3;
 
 -- name: list_children
@@ -78,23 +84,25 @@ SELECT r.id, t.name, w.name, r.key, r.status, r.priority, r.attempt, coalesce(r.
 -- list, bulk operations with a parent.
 -- takes: one (tenant int, before uuid, most int, statuses int, workflow text, prefix text, prefix_end text, key text,
 --   subject text, reference text, tag text, current_step text, parent uuid, created_after bigint, created_before
---   bigint, overdue bool, deleted bool)
+--   bigint, overdue bool, deleted bool, flow_key text)
 -- gives: (id uuid, tenant text, workflow text, key text, status int, priority int, attempt int, max_attempts int,
 --   version bigint, revision bigint, run_at bigint, leased_by text, pause_requested bool, input text, state text,
 --   result text, error text, error_code text, last_error text, current_step text, waiting_kind text, waiting_token
 --   text, waiting_until bigint, wait_count int, last_worker text, subject text, reference text, tags text, partition
 --   text, trace text, actor text, parent uuid, root uuid, timeout_at bigint, created_at bigint, started_at bigint,
---   updated_at bigint, paused_at bigint, finished_at bigint, deleted_at bigint, delete_reason text)
+--   updated_at bigint, paused_at bigint, finished_at bigint, deleted_at bigint, delete_reason text, flow_key text,
+--   debounce_key text)
 SELECT r.id, t.name, w.name, r.key, r.status, r.priority, r.attempt, coalesce(r.max_attempts, w.max_attempts),
        r.version, r.revision, r.run_at, r.leased_by, r.pause_requested, r.input, r.state, r.result, r.error,
        r.error_code, r.last_error, r.current_step, r.waiting_kind, r.waiting_token, r.waiting_until,
        r.wait_count, r.last_worker, r.subject, r.reference, r.tags, r.partition, r.trace, r.actor, r.parent,
        r.root, r.timeout_at, r.created_at, r.started_at, r.updated_at, r.paused_at, r.finished_at, r.deleted_at,
-       r.delete_reason
+       r.delete_reason, l.flow_key, r.debounce_key
   FROM (SELECT c.* FROM holdfast.run c
          WHERE c.tenant_id = $1 AND c.parent = $13 AND c.parent IS NOT NULL OFFSET 0) r
   JOIN holdfast.workflow w ON w.id = r.workflow_id
   JOIN holdfast.tenant t ON t.id = r.tenant_id
+  JOIN holdfast.lane l ON l.id = r.lane
  WHERE ($2::uuid IS NULL OR r.id < $2)
    AND ($4 = 0 OR (1 << r.status) & $4 <> 0)
    AND ($5::text IS NULL OR w.name = $5) AND ($6::text IS NULL OR (w.name >= $6 AND w.name < $7))
@@ -106,7 +114,7 @@ SELECT r.id, t.name, w.name, r.key, r.status, r.priority, r.attempt, coalesce(r.
    AND ($14::bigint IS NULL OR r.created_at >= $14) AND ($15::bigint IS NULL OR r.created_at < $15)
    AND (NOT $16 OR (r.status <= 3 AND (r.timeout_at <= holdfast.now()
                                        OR (r.status IN (0, 2) AND r.run_at <= holdfast.now()))))
-   AND (r.deleted_at IS NOT NULL) = $17
+   AND (r.deleted_at IS NOT NULL) = $17 AND ($18::text IS NULL OR l.flow_key = $18)
  ORDER BY r.id DESC LIMIT $3;
 
 -- name: count_children
@@ -122,12 +130,13 @@ SELECT c.status::int, count(*) FROM holdfast.run c
 -- bulk.
 -- takes: one (tenant int, before uuid, most int, statuses int, workflow text, prefix text, prefix_end text, key text,
 --   subject text, reference text, tag text, current_step text, parent uuid, created_after bigint, created_before
---   bigint, overdue bool, deleted bool)
+--   bigint, overdue bool, deleted bool, flow_key text)
 -- gives: (count bigint)
 SELECT count(*)
   FROM holdfast.run r
   JOIN holdfast.workflow w ON w.id = r.workflow_id
   JOIN holdfast.tenant t ON t.id = r.tenant_id
+  JOIN holdfast.lane l ON l.id = r.lane
  WHERE r.tenant_id = $1 AND ($2::uuid IS NULL OR true)
    AND ($4 = 0 OR (1 << r.status) & $4 <> 0)
    AND ($5::text IS NULL OR w.name = $5) AND ($6::text IS NULL OR (w.name >= $6 AND w.name < $7))
@@ -139,7 +148,7 @@ SELECT count(*)
    AND ($14::bigint IS NULL OR r.created_at >= $14) AND ($15::bigint IS NULL OR r.created_at < $15)
    AND (NOT $16 OR (r.status <= 3 AND (r.timeout_at <= holdfast.now()
                                        OR (r.status IN (0, 2) AND r.run_at <= holdfast.now()))))
-   AND (r.deleted_at IS NOT NULL) = $17
+   AND (r.deleted_at IS NOT NULL) = $17 AND ($18::text IS NULL OR l.flow_key = $18)
    AND ($3 IS NULL OR true);
 
 -- name: list_events

@@ -56,6 +56,80 @@ SELECT nextval('holdfast.lane_id'), n.tenant, w.id, n.flow_key
                     WHERE l.workflow_id = w.id AND coalesce(l.flow_key, '') = n.flow_key OFFSET 0)
 ON CONFLICT DO NOTHING;
 
+-- name: insert_debounced
+-- As insert_runs, for debounced triggers where no run waits under their key. Another conflict than before: with the
+-- debounce key of a run that has not begun. Served by the unique indexes of workflow and run. Serves: debounced triggers.
+-- takes: rows (tenant int, id uuid, workflow text, key text, priority int, wait bigint, at_most bigint,
+--   timeout_at bigint, timeout bigint, max_attempts int, input text, subject text, reference text, tags text,
+--   partition text, trace text, actor text, flow_key text, debounce_key text)
+-- gives: (id uuid, lane int, run_at bigint, now bigint)
+WITH t AS MATERIALIZED (SELECT holdfast.now() AS now),
+made AS (
+    INSERT INTO holdfast.run (tenant_id, id, workflow_id, lane, key, priority, run_at, timeout_at, max_attempts, input,
+        subject, reference, tags, partition, trace, actor, event_seq, created_at, updated_at, definition_hash,
+        debounce_key, debounce_until)
+    SELECT n.tenant, n.id, w.id,
+           CASE WHEN n.flow_key IS NULL THEN w.lane ELSE (
+                SELECT l.id FROM holdfast.lane l
+                 WHERE l.workflow_id = w.id AND coalesce(l.flow_key, '') = n.flow_key) END, n.key, n.priority,
+           least(t.now + n.wait, d.timeout_at), d.timeout_at, n.max_attempts, n.input, n.subject, n.reference, n.tags,
+           n.partition, n.trace, n.actor, 1, t.now, t.now, w.definition_hash, n.debounce_key, t.now + n.at_most
+      FROM t, unnest($1::int[], $2::uuid[], $3::text[], $4::text[], $5::int[], $6::bigint[], $7::bigint[],
+                     $8::bigint[], $9::bigint[], $10::int[], $11::text[], $12::text[], $13::text[], $14::text[],
+                     $15::text[], $16::text[], $17::text[], $18::text[], $19::text[])
+           AS n(tenant, id, workflow, key, priority, wait, at_most, timeout_at, timeout, max_attempts, input, subject,
+                reference, tags, partition, trace, actor, flow_key, debounce_key)
+      JOIN holdfast.tenant e ON e.id = n.tenant AND NOT e.disabled
+      JOIN holdfast.workflow w ON w.tenant_id = n.tenant AND w.name = n.workflow
+     CROSS JOIN LATERAL (SELECT coalesce(n.timeout_at, t.now + n.timeout, t.now + w.timeout) AS timeout_at) d
+    ON CONFLICT DO NOTHING
+    RETURNING tenant_id, id, lane, run_at, actor, created_at
+), journal AS (
+    INSERT INTO holdfast.event (run_id, seq, version, tenant_id, at, kind, name, actor)
+    SELECT m.id, 1, 1, m.tenant_id, m.created_at, 0, 'created', m.actor FROM made m
+)
+SELECT m.id, m.lane, m.run_at, m.created_at FROM made m;
+
+-- name: lock_debounced
+-- Locks the runs that debounced triggers may go into, those that have not begun, and reads what is needed to decide, as
+-- lock_runs does. Whatever is done to such a run but a debounce, a signal or its deletion raises its version: it is
+-- left alone then. Served by run_debounce. Serves: debounced triggers.
+-- takes: rows (tenant int, workflow text, debounce_key text)
+-- gives: (tenant int, id uuid, workflow text, lane int, priority int, status int, watched int, pause_requested bool,
+--   wake_on_failure bool, has_mail bool, attempt int, version bigint, revision bigint, event_seq bigint, wait_count
+--   int, run_at bigint, due_at bigint, timeout_at bigint, started_at bigint, paused_at bigint, finished_at bigint,
+--   deleted_at bigint, delete_reason text, parent uuid, root uuid, key text, leased_by text, last_worker text,
+--   waiting_kind text, waiting_token text, waiting_until bigint, last_signal text, active_task uuid, limited bool,
+--   debounce_key text, input text, debounce_until bigint, created_at bigint)
+SELECT r.tenant_id, r.id, w.name, r.lane, r.priority, r.status, r.watched, r.pause_requested, r.wake_on_failure,
+       r.has_mail, r.attempt, r.version, r.revision, r.event_seq, r.wait_count, r.run_at, r.due_at,
+       r.timeout_at, r.started_at, r.paused_at, r.finished_at, r.deleted_at, r.delete_reason, r.parent, r.root,
+       r.key, r.leased_by, r.last_worker, r.waiting_kind, r.waiting_token, r.waiting_until, r.last_signal,
+       r.active_task, w.max_running IS NOT NULL, r.debounce_key, r.input, r.debounce_until, r.created_at
+  FROM unnest($1::int[], $2::text[], $3::text[]) AS n(tenant, workflow, debounce_key)
+  JOIN holdfast.workflow w ON w.tenant_id = n.tenant AND w.name = n.workflow
+  JOIN holdfast.run r ON r.workflow_id = w.id AND r.debounce_key = n.debounce_key AND r.debounce_key IS NOT NULL
+   AND r.status = 0 AND r.version = 1 AND r.deleted_at IS NULL
+   FOR NO KEY UPDATE OF r SKIP LOCKED;
+
+-- name: replace_inputs
+-- What debounced triggers change of locked runs besides the row: the newest input. Served by the primary key of run.
+-- Serves: debounced triggers, after update_runs.
+-- takes: rows (tenant int, id uuid, input text, debounce_until bigint)
+-- gives: nothing
+UPDATE holdfast.run r SET input = u.input, debounce_until = u.debounce_until
+  FROM unnest($1::int[], $2::uuid[], $3::text[], $4::bigint[]) AS u(tenant, id, input, debounce_until)
+ WHERE r.tenant_id = ANY (ARRAY[u.tenant]) AND r.id = u.id;
+
+-- name: find_debounced
+-- The journal line that a debounced trigger wrote, if it did: an answer that was lost. Served by the primary key of
+-- event. Serves: debounced triggers sent again.
+-- takes: rows (run uuid, seq bigint)
+-- gives: (run uuid, seq bigint, data text)
+SELECT e.run_id, e.seq, e.data FROM unnest($1::uuid[], $2::bigint[]) AS n(run, seq)
+  JOIN holdfast.event e ON e.run_id = ANY (ARRAY[n.run]) AND e.seq = n.seq
+ WHERE e.kind = 0 AND e.name = 'debounced';
+
 -- name: insert_tags
 -- The tags of new runs, for the filter. Those whose run was refused are left out. Serves: trigger.
 -- takes: rows (tenant int, tag text, run uuid)

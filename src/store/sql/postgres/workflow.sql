@@ -120,3 +120,11 @@ SELECT nextval('holdfast.lane_id'), w.tenant_id, w.id, $3, $4 FROM holdfast.work
  WHERE w.tenant_id = $1 AND w.name = $2
 ON CONFLICT (workflow_id, coalesce(flow_key, '')) DO UPDATE SET weight = EXCLUDED.weight
 RETURNING l.id;
+
+-- name: list_weights
+-- The flow keys of a workflow that have a weight of their own. Served by lane_weight. Serves: workflow show.
+-- takes: one (tenant int, name text, most int)
+-- gives: (flow_key text, weight int)
+SELECT coalesce(l.flow_key, ''), l.weight FROM holdfast.lane l
+ WHERE l.workflow_id = (SELECT w.id FROM holdfast.workflow w WHERE w.tenant_id = $1 AND w.name = $2) AND l.weight <> 1
+ ORDER BY l.weight DESC, l.id LIMIT $3;

@@ -38,10 +38,9 @@ VALUES (CASE WHEN changes() = 1 THEN ?2 END, (SELECT event_seq FROM run WHERE te
         CASE WHEN ?4 = 5
              THEN json_object('attempt', (SELECT attempt FROM run WHERE tenant_id = ?1 AND id = ?2), 'error', ?11) END);
 SELECT id, watched, 0 FROM run WHERE changes() = 1 AND tenant_id = ?1 AND id = ?2;
-INSERT INTO signal (tenant_id, run_id, id, type, name, payload, sender, failed_child, occurred_at, visible_at)
-SELECT ?1, ?12, ?13, 'child', ?14, ?15, holdfast_uuid_text(?2), ?4 <> 4, holdfast_now(), holdfast_now()
- WHERE changes() = 1 AND ?15 IS NOT NULL
-ON CONFLICT DO NOTHING;
+INSERT OR IGNORE INTO signal (tenant_id, run_id, id, type, name, payload, sender, failed_child, occurred_at, visible_at)
+VALUES (?1, ?12, CASE WHEN changes() = 1 AND ?15 IS NOT NULL THEN ?13 END, 'child', ?14, ?15, substr(?13, 7), ?4 <> 4,
+        holdfast_now(), holdfast_now());
 SELECT ?2, 0, 1 WHERE changes() = 1;
 
 -- name: lock_runs

@@ -44,6 +44,14 @@ DELETE FROM signal WHERE run_id = ?2 AND tenant_id = ?1 AND timer_key = ?3 AND t
 UPDATE signal SET consumed_at = holdfast_now()
  WHERE run_id = ?2 AND id = ?3 AND tenant_id = ?1 AND consumed_at IS NULL;
 
+-- name: consume_ends
+-- The same for all ends of children that lie between two positions of a mailbox: ten thousand at once. Served by
+-- signal_mailbox. Serves: commits of waits for children.
+-- takes: rows (tenant int, run uuid, first bigint, last bigint)
+-- gives: nothing
+UPDATE signal INDEXED BY signal_mailbox SET consumed_at = holdfast_now()
+ WHERE run_id = ?2 AND consumed_at IS NULL AND position BETWEEN ?3 AND ?4 AND type = 'child' AND tenant_id = ?1;
+
 -- name: blame_signals
 -- Counts a failed turn on mail; the last time it is taken out of the mailbox and kept as a dead letter. Serves:
 -- commits of failed turns.

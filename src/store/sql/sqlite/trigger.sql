@@ -43,6 +43,63 @@ SELECT (SELECT max(k.id) FROM lane k) + 1, ?1, w.id, ?3, holdfast_now()
  WHERE w.tenant_id = ?1 AND w.name = ?2
    AND NOT EXISTS (SELECT 1 FROM lane l WHERE l.workflow_id = w.id AND coalesce(l.flow_key, '') = ?3);
 
+-- name: insert_debounced
+-- As insert_runs, for debounced triggers where no run waits under their key. Another conflict than before: with the
+-- debounce key of a run that has not begun. Served by the unique indexes of workflow and run. Serves: debounced triggers.
+-- takes: rows (tenant int, id uuid, workflow text, key text, priority int, wait bigint, at_most bigint,
+--   timeout_at bigint, timeout bigint, max_attempts int, input text, subject text, reference text, tags text,
+--   partition text, trace text, actor text, flow_key text, debounce_key text)
+-- gives: (id uuid, lane int, run_at bigint, now bigint)
+INSERT OR IGNORE INTO run (tenant_id, id, workflow_id, lane, key, priority, run_at, timeout_at, max_attempts, input,
+    subject, reference, tags, partition, trace, actor, event_seq, created_at, updated_at, definition_hash,
+    debounce_key, debounce_until)
+SELECT ?1, ?2, w.id,
+       CASE WHEN ?18 IS NULL THEN w.lane
+            ELSE (SELECT l.id FROM lane l WHERE l.workflow_id = w.id AND coalesce(l.flow_key, '') = ?18) END, ?4, ?5,
+       min(holdfast_now() + ?6, coalesce(?8, holdfast_now() + ?9, holdfast_now() + w.timeout, 9223372036854775807)),
+       coalesce(?8, holdfast_now() + ?9, holdfast_now() + w.timeout), ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, 1,
+       holdfast_now(), holdfast_now(), w.definition_hash, ?19, holdfast_now() + ?7
+  FROM workflow w JOIN tenant t ON t.id = w.tenant_id AND NOT t.disabled
+ WHERE w.tenant_id = ?1 AND w.name = ?3;
+INSERT OR IGNORE INTO event (run_id, seq, version, tenant_id, at, kind, name, actor)
+VALUES (CASE WHEN changes() = 1 THEN ?2 END, 1, 1, ?1, holdfast_now(), 0, 'created', ?17);
+SELECT id, lane, run_at, created_at FROM run WHERE changes() = 1 AND tenant_id = ?1 AND id = ?2;
+
+-- name: lock_debounced
+-- Locks the runs that debounced triggers may go into, those that have not begun, and reads what is needed to decide, as
+-- lock_runs does. Whatever is done to such a run but a debounce, a signal or its deletion raises its version: it is
+-- left alone then. Served by run_debounce. Serves: debounced triggers.
+-- takes: rows (tenant int, workflow text, debounce_key text)
+-- gives: (tenant int, id uuid, workflow text, lane int, priority int, status int, watched int, pause_requested bool,
+--   wake_on_failure bool, has_mail bool, attempt int, version bigint, revision bigint, event_seq bigint, wait_count
+--   int, run_at bigint, due_at bigint, timeout_at bigint, started_at bigint, paused_at bigint, finished_at bigint,
+--   deleted_at bigint, delete_reason text, parent uuid, root uuid, key text, leased_by text, last_worker text,
+--   waiting_kind text, waiting_token text, waiting_until bigint, last_signal text, active_task uuid, limited bool,
+--   debounce_key text, input text, debounce_until bigint, created_at bigint)
+SELECT r.tenant_id, r.id, w.name, r.lane, r.priority, r.status, r.watched, r.pause_requested, r.wake_on_failure,
+       r.has_mail, r.attempt, r.version, r.revision, r.event_seq, r.wait_count, r.run_at, r.due_at,
+       r.timeout_at, r.started_at, r.paused_at, r.finished_at, r.deleted_at, r.delete_reason, r.parent, r.root,
+       r.key, r.leased_by, r.last_worker, r.waiting_kind, r.waiting_token, r.waiting_until, r.last_signal,
+       r.active_task, w.max_running IS NOT NULL, r.debounce_key, r.input, r.debounce_until, r.created_at
+  FROM workflow w
+  JOIN run r INDEXED BY run_debounce ON r.workflow_id = w.id AND r.debounce_key = ?3 AND r.debounce_key IS NOT NULL
+   AND r.status = 0 AND r.version = 1 AND r.deleted_at IS NULL
+ WHERE w.tenant_id = ?1 AND w.name = ?2;
+
+-- name: replace_inputs
+-- What debounced triggers change of locked runs besides the row: the newest input. Served by the primary key of run.
+-- Serves: debounced triggers, after update_runs.
+-- takes: rows (tenant int, id uuid, input text, debounce_until bigint)
+-- gives: nothing
+UPDATE run SET input = ?3, debounce_until = ?4 WHERE tenant_id = ?1 AND id = ?2;
+
+-- name: find_debounced
+-- The journal line that a debounced trigger wrote, if it did: an answer that was lost. Served by the primary key of
+-- event. Serves: debounced triggers sent again.
+-- takes: rows (run uuid, seq bigint)
+-- gives: (run uuid, seq bigint, data text)
+SELECT run_id, seq, data FROM event WHERE run_id = ?1 AND seq = ?2 AND kind = 0 AND name = 'debounced';
+
 -- name: insert_tags
 -- The tags of new runs, for the filter. Those whose run was refused are left out. Serves: trigger.
 -- takes: rows (tenant int, tag text, run uuid)

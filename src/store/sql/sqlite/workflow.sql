@@ -111,3 +111,11 @@ SELECT (SELECT max(k.id) FROM lane k) + 1, w.tenant_id, w.id, ?3, ?4, holdfast_n
  WHERE w.tenant_id = ?1 AND w.name = ?2
 ON CONFLICT (workflow_id, coalesce(flow_key, '')) DO UPDATE SET weight = excluded.weight
 RETURNING id;
+
+-- name: list_weights
+-- The flow keys of a workflow that have a weight of their own. Served by lane_weight. Serves: workflow show.
+-- takes: one (tenant int, name text, most int)
+-- gives: (flow_key text, weight int)
+SELECT coalesce(l.flow_key, ''), l.weight FROM lane l INDEXED BY lane_weight
+ WHERE l.workflow_id = (SELECT w.id FROM workflow w WHERE w.tenant_id = ?1 AND w.name = ?2) AND l.weight <> 1
+ ORDER BY l.weight DESC, l.id LIMIT ?3;

@@ -1,0 +1,131 @@
+/* The protocol of remote workers.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "server/routes.h"
+#include "server/work.h"
+
+#include "record/members.h"
+#include "util/error.h"
+
+#include <holdfast/transition.h>
+
+/* ---- Heartbeat ---- */
+
+enum { MOST_HELD = 1000 };
+
+struct beating {
+    const char *worker;
+    const char *runs; /* JSON */
+};
+
+static const struct hf__member beat_members[] = {
+    HF__MEMBER(struct beating, worker, TEXT, "who holds the runs", .required = true),
+    HF__MEMBER(struct beating, runs, JSON, "objects with id, version and lease", .required = true),
+    HF__MEMBERS_END,
+};
+
+static const struct hf__member held_members[] = {
+    { .name = "id", .kind = HF__FIELD_ID, .offset = offsetof(hf_held, run), .required = true },
+    { .name = "version",
+      .kind = HF__FIELD_INT64,
+      .offset = offsetof(hf_held, run_version),
+      .required = true },
+    HF__MEMBER(hf_held, lease, DURATION, "how long from now; default 30s"),
+    HF__MEMBERS_END,
+};
+
+static hf_code read_held(struct hf__request *request, const char *json, hf_held *held,
+                         size_t *count, hf_error *err)
+{
+    const char *item;
+    size_t length;
+    hf_code code = *json == '[' ? HF_OK : hf__fail(err, HF_INVALID, "\"runs\" must be an array");
+    *count = 0;
+    for (size_t at = 0; code == HF_OK && hf__json_item_next(json, &at, &item, &length);) {
+        char *copy = hf__arena_strndup(&request->arena, item, length);
+        if (*count == MOST_HELD)
+            return hf__fail(err, HF_TOO_LARGE, "\"runs\" has more than %d runs", MOST_HELD);
+        held[*count] = (hf_held){ .lease = HF_SECONDS(30) };
+        code = copy ? hf__members_read(&held[*count], held_members, &request->arena, copy, length,
+                                       NULL, err)
+                    : hf__nomem(err);
+        (*count)++;
+    }
+    return code;
+}
+
+static hf_code beat(struct hf__request *request, hf_error *err)
+{
+    struct beating beating = { 0 };
+    hf_held *held = hf__arena_calloc(&request->arena, MOST_HELD, sizeof *held);
+    size_t count = 0;
+    hf_code code = held ? hf__request_body(request, &beating, NULL, err) : hf__nomem(err);
+    if (code == HF_OK)
+        code = read_held(request, beating.runs, held, &count, err);
+    if (code == HF_OK && count > 0)
+        code = hf_heartbeat(request->client, held, count, err);
+    if (code != HF_OK)
+        return code;
+    hf__buffer_add_text(&request->out, "{\"items\":[");
+    for (size_t i = 0; i < count; i++) {
+        hf__buffer_add_text(&request->out, i ? ",{\"id\":" : "{\"id\":");
+        hf__json_add_id(&request->out, held[i].run);
+        hf__buffer_addf(&request->out, ",\"code\":\"%s\"}", hf_code_name(held[i].code));
+    }
+    hf__buffer_add_text(&request->out, "]}");
+    return hf__reply_done(request, 200, err);
+}
+
+/* ---- Steps ---- */
+
+static const struct hf__member step_members[] = {
+    HF__MEMBER(hf_step_record, worker, TEXT, "who holds the run", .required = true),
+    { .name = "version",
+      .kind = HF__FIELD_INT64,
+      .offset = offsetof(hf_step_record, run_version),
+      .required = true,
+      .about = "of the claim" },
+    HF__MEMBER(hf_step_record, name, TEXT, "of the step", .required = true),
+    HF__MEMBER(hf_step_record, status, TEXT, "succeeded, failed or waiting", .required = true),
+    HF__MEMBER(hf_step_record, data, JSON, "what is remembered of it"),
+    HF__MEMBERS_END,
+};
+
+static hf_code save_step(struct hf__request *request, hf_error *err)
+{
+    hf_step_record record = { 0 };
+    hf_code code = hf__request_id(request, 0, &record.run, err);
+    if (code == HF_OK)
+        code = hf__request_body(request, &record, NULL, err);
+    if (code == HF_OK && !(record.worker = hf__work_name(request, record.worker)))
+        code = hf__nomem(err);
+    if (code == HF_OK)
+        code = hf_step_save(request->client, &record, err);
+    return code == HF_OK ? hf__reply_nothing(request) : code;
+}
+
+#define WORK(path_, name_, handle_, summary_, ...)                                                 \
+    HF__ROUTE("work", "POST", path_, name_, WORK, handle_, summary_, __VA_ARGS__)
+
+const struct hf__route hf__work_routes[] = {
+    WORK("/v1/work/claim", "claimWork", hf__work_claim, "Claim due runs, or wait for some",
+         .body = hf__work_claim_members, HF__ANSWERS(200, ONE, NULL, NULL),
+         .example = "{\"worker\":\"w1\",\"workflows\":[\"remote.*\"],\"limit\":10}"),
+    WORK("/v1/work/heartbeat", "beatWork", beat, "Prolong the leases of held runs",
+         .details =
+             "Each is answered for itself: ok, or stale or cancelled for one that is held no more.",
+         .body = beat_members, HF__ANSWERS(200, ONE, NULL, NULL),
+         .example = "{\"worker\":\"w1\",\"runs\":[]}"),
+    WORK("/v1/work/runs/{id}/step", "saveStep", save_step, "Record a step of a held run, durably",
+         .body = step_members, HF__ANSWERS(204, NONE, NULL, NULL)),
+    WORK("/v1/work/runs/{id}/commit", "commitTurn", hf__work_commit,
+         "Say how a turn of a held run ended",
+         .details = "All that it brings is written in one transaction. go_on keeps the run.",
+         .body = hf__work_commit_members, HF__ANSWERS(200, ONE, NULL, NULL)),
+    WORK("/v1/work/runs/{id}/fail", "failTurn", hf__work_fail,
+         "Say that an attempt failed; the workflow's policy decides what follows",
+         .body = hf__work_fail_members, HF__ANSWERS(200, ONE, NULL, NULL)),
+    WORK("/v1/work/leave", "leaveWork", hf__work_leave, "Say that a worker has stopped",
+         .body = hf__work_leave_members, HF__ANSWERS(204, NONE, NULL, NULL),
+         .example = "{\"worker\":\"w1\"}"),
+    HF__ROUTES_END,
+};

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/work.h"
+
+#include "record/members.h"
+#include "util/error.h"
+#include "util/random.h"
+#include "worker/failure.h"
+
+#include <holdfast/transition.h>
+
+#include <string.h>
+
+/* ---- A transition as JSON ---- */
+
+struct committing {
+    const char *worker;
+    const char *turn;
+    hf_transition t;
+    const char *timers, *children, *starts, *events, *outbox; /* JSON arrays */
+};
+
+#define T(field, kind_, about_, ...)                                                               \
+    {                                                                                              \
+        .name = #field, .kind = HF__FIELD_##kind_, .offset = offsetof(struct committing, t.field), \
+        .about = about_, __VA_ARGS__                                                               \
+    }
+#define LIST(field, about_) HF__MEMBER(struct committing, field, JSON, about_)
+
+const struct hf__member hf__work_commit_members[] = {
+    HF__MEMBER(struct committing, worker, TEXT, "who holds the run", .required = true),
+    { .name = "version",
+      .kind = HF__FIELD_INT64,
+      .offset = offsetof(struct committing, t.run_version),
+      .required = true,
+      .about = "of the claim" },
+    HF__MEMBER(struct committing, turn, TEXT, "succeed, wait, give_back or go_on",
+               .required = true),
+    T(result, JSON, "succeed: the run's result"),
+    T(state, JSON, "what the run publishes"),
+    T(current_step, TEXT, "where it is"),
+    T(waiting_kind, TEXT, "wait: for what"),
+    T(waiting_token, TEXT, "wait: signals with another token are stale"),
+    { .name = "waiting_until_us",
+      .kind = HF__FIELD_INT64,
+      .offset = offsetof(struct committing, t.waiting_until),
+      .about = "wait: until then at the latest, us since the epoch; 0: no limit" },
+    T(wait_children, INT, "wait: wake when so many ends of children are in the mailbox"),
+    T(wake_on_child_failure, BOOL, "wait: and when one of them failed"),
+    T(pause, BOOL, "wait: paused, until somebody resumes the run or the time is up"),
+    T(seen_position, INT64, "wait: as the claim said"),
+    { .name = "seen_us",
+      .kind = HF__FIELD_INT64,
+      .offset = offsetof(struct committing, t.seen_at),
+      .about = "wait: as the claim said" },
+    T(consumed, WORDS, "ids of mail that is done with",
+      .count_offset = offsetof(struct committing, t.consumed_count)),
+    T(cancelled_timers, WORDS, "keys",
+      .count_offset = offsetof(struct committing, t.cancelled_timer_count)),
+    LIST(timers, "objects with key, delay or at, payload, token"),
+    LIST(children, "runs to start, as for triggering one; their ends come back as mail"),
+    LIST(starts, "runs to start without a tie to this one"),
+    LIST(events, "lines for the journal: objects with kind (step or domain), name, step, data"),
+    LIST(outbox, "objects with type and payload"),
+    HF__MEMBERS_END,
+};
+
+static const struct hf__member timer_members[] = {
+    HF__MEMBER(hf_new_timer, key, TEXT, NULL, .required = true),
+    HF__MEMBER(hf_new_timer, delay, DURATION, NULL),
+    HF__MEMBER(hf_new_timer, at, TIME, NULL),
+    HF__MEMBER(hf_new_timer, payload, JSON, NULL),
+    HF__MEMBER(hf_new_timer, token, TEXT, NULL),
+    HF__MEMBERS_END,
+};
+
+static const struct hf__member event_members[] = {
+    HF__MEMBER(hf_new_event, kind, TEXT, NULL, .required = true),
+    HF__MEMBER(hf_new_event, name, TEXT, NULL, .required = true),
+    HF__MEMBER(hf_new_event, step, TEXT, NULL),
+    HF__MEMBER(hf_new_event, data, JSON, NULL),
+    HF__MEMBERS_END,
+};
+
+static const struct hf__member outbox_members[] = {
+    HF__MEMBER(hf_new_outbox, type, TEXT, NULL, .required = true),
+    HF__MEMBER(hf_new_outbox, payload, JSON, NULL),
+    HF__MEMBERS_END,
+};
+
+/* An array of objects; each is read over a copy of `blank`. */
+static hf_code read_array(struct hf__request *request, const char *name, const char *json,
+                          const struct hf__member *members, const void *blank, size_t size,
+                          void *out, size_t *count, hf_error *err)
+{
+    const char *item;
+    size_t length;
+    char **array = out;
+    *count = 0;
+    if (!json)
+        return HF_OK;
+    if (*json != '[')
+        return hf__fail(err, HF_INVALID, "\"%s\" must be an array", name);
+    for (size_t at = 0; hf__json_item_next(json, &at, &item, &length);)
+        (*count)++;
+    *array = hf__arena_calloc(&request->arena, *count + 1, size);
+    hf_code code = *array ? HF_OK : hf__nomem(err);
+    size_t at = 0;
+    for (size_t i = 0; code == HF_OK && hf__json_item_next(json, &at, &item, &length); i++) {
+        char *copy = hf__arena_strndup(&request->arena, item, length);
+        memcpy(*array + i * size, blank, size);
+        code = copy ? hf__members_read(*array + i * size, members, &request->arena, copy, length,
+                                       NULL, err)
+                    : hf__nomem(err);
+        if (code != HF_OK)
+            return hf__fail(err, code, "%s, item %zu: %s", name, i + 1, err->message);
+    }
+    return code;
+}
+
+static hf_code read_arrays(struct hf__request *request, struct committing *c, hf_error *err)
+{
+    static const hf_new_timer timer;
+    static const hf_new_event event;
+    static const hf_new_outbox entry;
+    static const hf_trigger_spec run = HF_TRIGGER_INIT;
+    hf_transition *t = &c->t;
+    hf_code code = read_array(request, "timers", c->timers, timer_members, &timer, sizeof timer,
+                              &t->timers, &t->timer_count, err);
+    if (code == HF_OK)
+        code = read_array(request, "events", c->events, event_members, &event, sizeof event,
+                          &t->events, &t->event_count, err);
+    if (code == HF_OK)
+        code = read_array(request, "outbox", c->outbox, outbox_members, &entry, sizeof entry,
+                          &t->outbox, &t->outbox_count, err);
+    if (code == HF_OK)
+        code = read_array(request, "children", c->children, hf__trigger_members, &run, sizeof run,
+                          &t->children, &t->child_count, err);
+    if (code == HF_OK)
+        code = read_array(request, "starts", c->starts, hf__trigger_members, &run, sizeof run,
+                          &t->starts, &t->start_count, err);
+    return code;
+}
+
+static hf_code read_turn(const char *name, hf_turn *out, hf_error *err)
+{
+    static const struct {
+        const char *name;
+        hf_turn turn;
+    } turns[] = {
+        { "succeed", HF_TURN_SUCCEED },
+        { "wait", HF_TURN_WAIT },
+        { "give_back", HF_TURN_GIVE_BACK },
+        { "go_on", HF_TURN_GO_ON },
+    };
+    for (size_t i = 0; i < sizeof turns / sizeof turns[0]; i++)
+        if (strcmp(turns[i].name, name) == 0) {
+            *out = turns[i].turn;
+            return HF_OK;
+        }
+    return hf__fail(err, HF_INVALID, "there is no turn \"%.60s\"", name);
+}
+
+/* ---- Committing ---- */
+
+static hf_code begin(struct hf__request *request, hf_transition *t, const char *worker,
+                     hf_error *err)
+{
+    hf_code code = hf__request_id(request, 0, &t->run, err);
+    t->version = HF_TRANSITION_VERSION;
+    t->worker = code == HF_OK ? hf__work_name(request, worker) : NULL;
+    return code == HF_OK && !t->worker ? hf__nomem(err) : code;
+}
+
+static hf_code answer(struct hf__request *request, const hf_id *children, size_t count,
+                      hf_error *err)
+{
+    hf__buffer_add_text(&request->out, "{\"children\":[");
+    for (size_t i = 0; i < count; i++) {
+        hf__buffer_add_text(&request->out, i ? "," : "");
+        hf__json_add_id(&request->out, children[i]);
+    }
+    hf__buffer_add_text(&request->out, "]}");
+    return hf__reply_done(request, 200, err);
+}
+
+hf_code hf__work_commit(struct hf__request *request, hf_error *err)
+{
+    struct committing c = { 0 };
+    hf_code code = hf__request_body(request, &c, NULL, err);
+    if (code == HF_OK)
+        code = read_turn(c.turn, &c.t.turn, err);
+    if (code == HF_OK)
+        code = read_arrays(request, &c, err);
+    if (code == HF_OK)
+        code = begin(request, &c.t, c.worker, err);
+    if (code != HF_OK)
+        return code;
+    if (c.t.turn == HF_TURN_SUCCEED && !c.t.result)
+        c.t.result = "null";
+    hf_id *ids = hf__arena_calloc(&request->arena, c.t.child_count + 1, sizeof *ids);
+    code = ids ? hf_commit(request->client, &c.t, ids, err) : hf__nomem(err);
+    return code == HF_OK ? answer(request, ids, c.t.child_count, err) : code;
+}
+
+/* ---- Failing ---- */
+
+struct failing {
+    const char *worker;
+    int64_t version;
+    const char *message;
+    const char *code;
+    const char *error;
+    bool permanent;
+    int64_t retry_after;
+};
+
+const struct hf__member hf__work_fail_members[] = {
+    HF__MEMBER(struct failing, worker, TEXT, "who holds the run", .required = true),
+    HF__MEMBER(struct failing, version, INT64, "of the claim", .required = true),
+    HF__MEMBER(struct failing, message, TEXT, "one line for people", .required = true),
+    HF__MEMBER(struct failing, code, TEXT, "for programs; default failed"),
+    HF__MEMBER(struct failing, error, JSON, "whatever else there is to know"),
+    HF__MEMBER(struct failing, permanent, BOOL, "do not try again"),
+    HF__MEMBER(struct failing, retry_after, DURATION, "in place of the policy's delay"),
+    HF__MEMBERS_END,
+};
+
+/* The run and its workflow's policy, as the claim gave them to the worker. */
+static hf_code recall(struct hf__request *request, hf_id id, hf_run **run, hf_workflow **workflow,
+                      hf_claimed *out, hf_error *err)
+{
+    hf_code code = hf_get(request->client, run, id, err);
+    if (code == HF_OK)
+        code = hf_workflow_get(request->client, workflow, (*run)->workflow, err);
+    if (code == HF_OK)
+        *out = (hf_claimed){
+            .run = **run,
+            .retry_base = (*workflow)->retry_base,
+            .retry_cap = (*workflow)->retry_cap,
+            .dead_letter = (*workflow)->dead_letter,
+        };
+    return code;
+}
+
+hf_code hf__work_fail(struct hf__request *request, hf_error *err)
+{
+    struct failing failing = { .code = "failed" };
+    struct hf__letter letter;
+    struct hf__random random;
+    hf_transition t = { 0 };
+    hf_claimed claimed;
+    hf_run *run = NULL;
+    hf_workflow *workflow = NULL;
+    hf_code code = hf__request_body(request, &failing, NULL, err);
+    if (code == HF_OK)
+        code = begin(request, &t, failing.worker, err);
+    if (code == HF_OK)
+        code = recall(request, t.run, &run, &workflow, &claimed, err);
+    if (code == HF_OK && !hf__random_seed_os(&random))
+        code = hf__fail(err, HF_INTERNAL, "the system has no random numbers to give");
+    if (code == HF_OK) {
+        struct hf__failure failure = { failing.permanent, failing.retry_after };
+        t.run_version = failing.version;
+        t.error = failing.error;
+        hf__fail_or_retry(&t, &claimed, &letter, &request->arena, &failure, failing.code,
+                          failing.message, hf__random_unit(&random));
+        code = hf_commit(request->client, &t, NULL, err);
+    }
+    if (code == HF_OK) {
+        hf__buffer_addf(&request->out, "{\"retried\":%s}",
+                        t.turn == HF_TURN_RETRY ? "true" : "false");
+        code = hf__reply_done(request, 200, err);
+    }
+    hf_workflow_free(workflow);
+    hf_run_free(run);
+    return code;
+}
