@@ -28,6 +28,8 @@ enum {
 #define HOLD_FOR_GAP HF_SECONDS(2)
 #define LINGER HF_SECONDS(10) /* the reader goes on for so long when nobody listens */
 #define KEEP_ALIVE HF_SECONDS(15)
+#define SHORTEST_LOOK HF_MILLISECONDS(4) /* at a listener that has more to read */
+#define LONGEST_LOOK HF_SECONDS(1)
 
 /* What the listeners listen to, in the park's table of runs: no run has this id. */
 static const hf_id channel = { { 0xff, 'f', 'e', 'e', 'd' } };
@@ -176,13 +178,15 @@ static hf_code look(struct hf__feed *feed, bool *more, hf_error *err)
 static void read_new(struct hf__feed *feed)
 {
     hf_error err;
-    bool was_running = feed->running, more = true;
-    int64_t end = feed->end;
+    bool more = true;
     hf_code code = find_place(feed, &err);
-    while (code == HF_OK && more)
+    while (code == HF_OK && more) {
+        bool was_running = feed->running;
+        int64_t end = feed->end;
         code = look(feed, &more, &err);
-    if (code == HF_OK && (feed->end != end || !was_running))
-        hf__park_tell(feed->park, channel);
+        if (code == HF_OK && (feed->end != end || !was_running))
+            hf__park_tell(feed->park, channel);
+    }
 }
 
 /* Under the mutex, until there is something to do. */
@@ -259,6 +263,7 @@ struct listener {
     bool placed;
     int64_t at;       /* ordinal of the next line; once placed */
     int64_t spoke_at; /* monotonic us: something was sent */
+    int64_t patience; /* us until it is looked whether it has read */
 };
 
 static bool wants(const struct hf__request *request, const struct listener *listener,
@@ -331,12 +336,17 @@ static struct listener *listener_of(struct hf__request *request, const struct hf
     return listener;
 }
 
-/* A listener that has not read what it was given gets nothing more, so that it costs no more than one batch. */
-static bool give(struct hf__request *request, struct hf__feed *feed, struct listener *listener)
+/* Gives how long it may sleep, us. A listener that has not read what it was given gets nothing more, so that it costs no
+ * more than one batch. */
+static int64_t give(struct hf__request *request, struct hf__feed *feed, struct listener *listener)
 {
     bool more = false;
-    if (hf__stream_unread(request) > 0)
-        return true;
+    if (hf__stream_unread(request) > 0) {
+        listener->patience =
+            listener->patience < LONGEST_LOOK ? 2 * listener->patience : LONGEST_LOOK;
+        return listener->patience;
+    }
+    listener->patience = SHORTEST_LOOK;
     pthread_mutex_lock(&feed->mutex);
     if (!feed->running) {
         feed->wanted = true;
@@ -347,7 +357,7 @@ static bool give(struct hf__request *request, struct hf__feed *feed, struct list
         more = add_lines(request, feed, listener);
     }
     pthread_mutex_unlock(&feed->mutex);
-    return more;
+    return more ? listener->patience : KEEP_ALIVE;
 }
 
 hf_code hf__feed_follow(struct hf__request *request, const struct hf__feed_query *query,
@@ -361,7 +371,7 @@ hf_code hf__feed_follow(struct hf__request *request, const struct hf__feed_query
     int64_t now = hf__monotonic_us();
     if (!request->stream.on)
         hf__stream_begin(request);
-    bool more = give(request, feed, listener);
+    int64_t sleep = give(request, feed, listener);
     if (request->out.length > 0)
         listener->spoke_at = now;
     else if (now - listener->spoke_at >= KEEP_ALIVE) {
@@ -370,6 +380,6 @@ hf_code hf__feed_follow(struct hf__request *request, const struct hf__feed_query
     }
     if (atomic_load(&request->server->stopping))
         hf__stream_end(request);
-    hf__park_sleep(request, now + (more ? HF_MILLISECONDS(50) : KEEP_ALIVE));
+    hf__park_sleep(request, now + sleep);
     return HF_OK;
 }
