@@ -9,20 +9,21 @@ SELECT CASE WHEN s.is_called THEN s.last_value ELSE 0 END FROM holdfast.event_po
 -- takes: one (after bigint, most int)
 -- gives: (position bigint, tenant int, run uuid, seq bigint, kind int, name text, actor text, step text, at bigint,
 --   workflow text, key text)
-SELECT f.position, f.tenant_id, f.run_id, f.seq, f.kind, f.name, f.actor, f.step, f.at, w.name, r.key
-  FROM (SELECT e.* FROM holdfast.event e WHERE e.position > $1 ORDER BY e.position LIMIT $2) f
-  LEFT JOIN holdfast.run r ON r.tenant_id = f.tenant_id AND r.id = f.run_id
-  LEFT JOIN holdfast.workflow w ON w.id = r.workflow_id
- ORDER BY f.position;
+SELECT f.pos, f.tenant, f.run, f.event_seq, f.event_kind, f.event_name, f.event_actor, f.event_step, f.event_at, w.name,
+       r.key
+  FROM holdfast.events_after($1, 9223372036854775807, $2) f
+  LEFT JOIN LATERAL (
+    SELECT x.workflow_id, x.key FROM holdfast.run x WHERE x.tenant_id = f.tenant AND x.id = f.run OFFSET 0) r ON true
+  LEFT JOIN LATERAL (SELECT v.name FROM holdfast.workflow v WHERE v.id = r.workflow_id OFFSET 0) w ON true;
 
 -- name: count_minutes
 -- What happened to a tenant's runs between two positions, by minute. Served by event_by_position. Serves: stats.
 -- takes: one (tenant int, after bigint, upto bigint)
 -- gives: (minute bigint, name text, count bigint)
-SELECT e.at / 60000000, e.name, count(*)
-  FROM holdfast.event e
- WHERE e.position > $2 AND e.position <= $3 AND e.tenant_id = $1 AND e.kind = 0 /* lifecycle */
-   AND e.name IN ('created', 'succeeded', 'failed', 'cancelled')
+SELECT e.event_at / 60000000, e.event_name, count(*)
+  FROM holdfast.events_after($2, $3, NULL) e
+ WHERE e.tenant = $1 AND e.event_kind = 0 /* lifecycle */
+   AND e.event_name IN ('created', 'succeeded', 'failed', 'cancelled')
  GROUP BY 1, 2;
 
 -- name: measure_queues

@@ -39,8 +39,9 @@ SELECT w.name, w.paused,
          WHERE f.workflow_id = w.id AND f.status = 5 AND f.deleted_at IS NULL),
        min(CASE WHEN r.status IN (0, 2) AND r.run_at <= holdfast_now() THEN r.run_at END)
   FROM workflow w
-  LEFT JOIN (lane l CROSS JOIN run r INDEXED BY run_claim ON r.lane = l.id
-             AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL) ON l.workflow_id = w.id
+  LEFT JOIN lane l ON l.workflow_id = w.id
+  LEFT JOIN run r INDEXED BY run_claim ON r.lane = l.id
+        AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
  WHERE w.tenant_id = ?1
- GROUP BY w.id
+ GROUP BY w.name
  ORDER BY w.name LIMIT 10000;
