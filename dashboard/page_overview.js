@@ -112,13 +112,14 @@ export function overview({ main, signal, title }) {
     h('div', { class: 'column side' }, liveFeed(signal), card('Workers', workerBox, { actions: h('a', { href: '/workers' }, 'All workers') })));
   fill(main, pageHead('Overview'), tileBox, first, grid);
 
-  let timer = null, failed = null, looks = 0;
+  let timer = null, failed = null, looks = 0, counted = false;
   async function look() {
     try {
       const stats = await get('/v1/stats', { signal });
       fill(tileBox, tiles(stats));
-      fill(chartBox, throughputChart(stats.throughput));
-      if (stats.throughput.since && ms(stats.throughput.since) > ms(stats.at) - 3500e3) chartBox.append(h('p', { class: 'muted small' }, 'Counted since ', when(stats.throughput.since), '.'));
+      counted = stats.throughput !== null;
+      if (counted) fill(chartBox, throughputChart(stats.throughput));
+      if (counted && ms(stats.throughput.since) > ms(stats.at) - 3500e3) chartBox.append(h('p', { class: 'muted small' }, 'Counted since ', when(stats.throughput.since), '.'));
       fill(queueBox, queues(stats));
       first.hidden = stats.workflows.some((one) => !one.name.startsWith('holdfast.'));
       if (failed !== stats.total.failed) {
@@ -131,7 +132,7 @@ export function overview({ main, signal, title }) {
       if (isAbort(error)) return;
       if (looks === 0) { fill(tileBox, problemBox(error, look)); fill(chartBox); fill(queueBox); }
     }
-    if (!signal.aborted) timer = setTimeout(look, document.hidden ? EVERY * 10 : EVERY);
+    if (!signal.aborted) timer = setTimeout(look, document.hidden ? EVERY * 10 : counted ? EVERY : 300);
   }
   signal.addEventListener('abort', () => clearTimeout(timer));
   look();

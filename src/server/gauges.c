@@ -116,7 +116,9 @@ static hf_code count_minutes(struct hf__gauges *gauges, struct gauge *gauge, int
         return code;
     int64_t hour_ago = now - HF_HOURS(1);
     int64_t first = earliest(counts);
-    if (cut && first < INT64_MAX && first * HF_MINUTES(1) > hour_ago)
+    if (cut && first == INT64_MAX)
+        gauge->since = now;
+    else if (cut && first * HF_MINUTES(1) > hour_ago)
         gauge->since = (first + 1) * HF_MINUTES(1);
     else if (gauge->since == 0)
         gauge->since = hour_ago;
@@ -202,11 +204,14 @@ static hf_code measure(struct hf__gauges *gauges, struct gauge *gauge, struct hf
     hf__buffer_add_text(out, "{\"at\":");
     hf__json_add_time(out, now);
     code = add_queues(out, gauges, gauge->tenant, err);
-    if (code == HF_OK)
+    if (code == HF_OK && gauge->measured_at)
         code = count_minutes(gauges, gauge, now, err);
     if (code != HF_OK)
         return code;
-    add_minutes(out, gauge, now);
+    if (gauge->measured_at)
+        add_minutes(out, gauge, now);
+    else
+        hf__buffer_add_text(out, ",\"throughput\":null"); /* so that the first answer is quick */
     hf__buffer_add_text(out, "}");
     return out->failed ? hf__nomem(err) : HF_OK;
 }
@@ -238,6 +243,8 @@ static void measure_one(struct hf__gauges *gauges, struct gauge *gauge)
 static int64_t due_at(const struct gauge *gauge)
 {
     int64_t pause = gauge->cost * SHARE;
+    if (gauge->counted < 0 && gauge->code == HF_OK)
+        return gauge->measured_at;
     if (gauge->wanted_at <= gauge->measured_at - WATCHED_FOR)
         return INT64_MAX;
     return gauge->measured_at + (pause > MEASURE_EVERY ? pause : MEASURE_EVERY);

@@ -26,16 +26,18 @@ static hf_code stats(struct hf__request *request, hf_error *err)
 }
 
 const struct hf__route hf__live_routes[] = {
-    HF__ROUTE("live", "GET", "/v1/stats", "getStats", READ, stats,
-              "What there is to do, and what happened in the last hour",
-              .details =
-                  "Per workflow and in total: `due`, `delayed`, `waiting` (for a time, or for "
-                  "something with a time limit), `leased`, `failed` and `oldest_due`; and per "
-                  "minute of the last hour how many runs were `created`, `succeeded`, `failed` and "
-                  "`cancelled`, where nothing before `throughput.since` was counted. Measured "
-                  "every two seconds while somebody asks, and less often where it takes long; `at` "
-                  "says when.",
-              HF__ANSWERS(200, ONE, NULL, NULL)),
+    HF__ROUTE(
+        "live", "GET", "/v1/stats", "getStats", READ, stats,
+        "What there is to do, and what happened in the last hour",
+        .details =
+            "Per workflow and in total: `due`, `delayed`, `waiting` (for a time, or for "
+            "something with a time limit), `leased`, `failed` and `oldest_due`; and per "
+            "minute of the last hour how many runs were `created`, `succeeded`, `failed` and "
+            "`cancelled`, where nothing before `throughput.since` was counted; `throughput` is "
+            "null in the first answer. Measured "
+            "every two seconds while somebody asks, and less often where it takes long; `at` "
+            "says when.",
+        HF__ANSWERS(200, ONE, NULL, NULL)),
     HF__ROUTE("live", "GET", "/v1/stream", "followAll", READ, stream,
               "A stream of what happens to all runs",
               .details =

@@ -27,6 +27,7 @@ static const struct allowed {
     { "list_runs", "run: reads all of a tenant's", "a page, from a cursor on, of any filter" },
     { "find_purgeable", "run: reads all of a tenant's", "walks once through all, page by page" },
     { "list_children", "sorts", "the children of one run" },
+    { "list_failed", "sorts", "a page of each workflow" },
     { "count_children", "sorts", "the children of one run" },
     { "list_workers", "sorts", "a table of some hundred rows" },
     { "live_patterns", "sorts", "a table of some hundred rows" },

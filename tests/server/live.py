@@ -75,8 +75,8 @@ def stats_tell_what_happened_in_the_last_hour(server, client):
     client.post(f"/v1/runs/{run}/cancel")
 
     def sums():
-        minutes = client.get("/v1/stats").json["throughput"]["minutes"]
-        check(len(minutes) == 60, len(minutes))
+        minutes = (client.get("/v1/stats").json["throughput"] or {}).get("minutes", [])
+        check(len(minutes) in (0, 60), len(minutes))
         return [sum(minute[name] for minute in minutes) for name in ("created", "cancelled", "succeeded", "failed")]
 
     wait_until(lambda: sums() == [1, 1, 0, 0], "one was created and cancelled")
