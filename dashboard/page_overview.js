@@ -35,7 +35,7 @@ function queues(stats) {
   return h('div', { class: 'table-wrap' }, h('table', { class: 'table compact' },
     h('thead', null, h('tr', null, h('th', { scope: 'col' }, 'Workflow'), ['Due', 'Running', 'Waiting', 'Failed'].map((name) => h('th', { scope: 'col', class: 'c-num' }, name)))),
     h('tbody', null, busy.map((one) => h('tr', { 'data-row': '', 'data-href': `/workflows/${encodeURIComponent(one.name)}` },
-      h('td', { class: 'c-name' }, workflowLink(one.name), one.paused && tag('paused', 'paused', 'Paused')), cell(one.due), cell(one.leased), cell(one.waiting), cell(one.failed, 'bad'))))));
+      h('td', null, h('div', { class: 'run-name' }, workflowLink(one.name), one.paused && tag('paused', 'paused', 'Paused'))), cell(one.due), cell(one.leased), cell(one.waiting), cell(one.failed, 'bad'))))));
 }
 
 const words = { created: 'created', started: 'started', succeeded: 'succeeded', failed: 'failed', retried: 'will be tried again', waiting: 'waits', given_back: 'was given back',
@@ -56,7 +56,7 @@ function feedLine(event) {
 function liveFeed(signal) {
   const list = h('ul', { class: 'feed', 'aria-label': 'What happens' });
   const state = h('span', { class: 'live' }, 'connecting…');
-  const quiet = h('p', { class: 'muted pad' }, 'Nothing has happened yet. This fills by itself.');
+  const quiet = h('p', { class: 'muted pad', hidden: true }, 'Nothing has happened yet. This fills by itself.');
   let lines = [], timer = null;
   const show = () => {
     timer = null;
@@ -64,7 +64,7 @@ function liveFeed(signal) {
     reconcile(list, lines, (event) => event.position, feedLine);
   };
   const stop = follow(`/v1/stream?last=${FEED}`, {
-    onState: (now) => { state.textContent = now === 'live' ? 'live' : now === 'ended' ? 'off' : 'reconnecting…'; state.classList.toggle('on', now === 'live'); },
+    onState: (now) => { state.textContent = now === 'live' ? 'live' : now === 'ended' ? 'off' : 'reconnecting…'; state.classList.toggle('on', now === 'live'); if (now === 'live') timer ??= setTimeout(show, 900); },
     onEvent: ({ name, data }) => {
       if (name !== 'event') return;
       const event = JSON.parse(data);
@@ -103,8 +103,8 @@ export function overview({ main, signal, title }) {
   const tileBox = h('div', { class: 'tiles' }, skeleton(5, 'tile'));
   const chartBox = h('div', { class: 'chart-box' }, skeleton(1, 'chart'));
   const queueBox = h('div', null, skeleton(4, 'row'));
-  const failedBox = h('div');
-  const workerBox = h('div');
+  const failedBox = h('div', null, skeleton(3, 'row'));
+  const workerBox = h('div', null, skeleton(2, 'row'));
   const first = h('div', { hidden: true }, h('section', { class: 'card' }, firstRun()));
   const grid = h('div', { class: 'overview' },
     h('div', { class: 'column' }, card('Throughput', chartBox, { about: 'the last hour, per minute' }), card('Queues', queueBox, { actions: h('a', { href: '/workflows' }, 'All workflows') }),
@@ -116,6 +116,7 @@ export function overview({ main, signal, title }) {
   async function look() {
     try {
       const stats = await get('/v1/stats', { signal });
+      grid.hidden = false;
       fill(tileBox, tiles(stats));
       counted = stats.throughput !== null;
       if (counted) fill(chartBox, throughputChart(stats.throughput));
@@ -130,7 +131,7 @@ export function overview({ main, signal, title }) {
       if (looks++ % 3 === 0) workers(workerBox, signal);
     } catch (error) {
       if (isAbort(error)) return;
-      if (looks === 0) { fill(tileBox, problemBox(error, look)); fill(chartBox); fill(queueBox); }
+      if (looks === 0) { fill(tileBox, problemBox(error, look)); grid.hidden = true; }
     }
     if (!signal.aborted) timer = setTimeout(look, document.hidden ? EVERY * 10 : counted ? EVERY : 300);
   }

@@ -77,9 +77,8 @@ async function settings(one) {
       { ...text('lease', 'Lease', 'A worker that says nothing for so long has lost the run.') },
       text('timeout', 'Deadline', 'From the trigger on.'),
       text('retention', 'Keep finished runs for'),
-      count('max_running', 'Running at once'),
+      count('max_running', 'Running at once'), count('key_max_running', 'Running at once, per flow key'),
       count('rate_count', 'Starts'), text('rate_interval', 'within', 'As in 1s, 1m, 1h.'),
-      count('key_max_running', 'Running at once, per flow key'),
       count('key_rate_count', 'Starts, per flow key'), text('key_rate_interval', 'within'),
     ],
     act: (values) => {
