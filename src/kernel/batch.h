@@ -169,6 +169,13 @@ bool hf__claim_waits(struct hf__batch *batch, const struct hf__op *op);
 hf_code hf__claim_send(struct hf__batch *batch, size_t index, hf_error *err);
 hf_code hf__claim_journal(struct hf__batch *batch, hf_error *err);
 hf_code hf__claim_deliver(struct hf__batch *batch, hf_error *err);
+/* Turns the answers to a claim into op->claim.claims, and asks for the mail and steps of those that have any. */
+void hf__claim_gather(struct hf__batch *batch, size_t index);
+/* A claim that somebody waits for with idle hands, alone in its flush: so nothing but the claim is undone if its commit
+ * fails. */
+bool hf__claim_is_urgent(const struct hf__batch *batch);
+/* Hands out that claim before its commit is answered. `batch` is a struct hf__batch. */
+void hf__claim_foretell(void *batch);
 /* Mail and steps that were loaded, into the claims in `rows`. */
 void hf__claim_attach(struct hf__batch *batch, struct hf__arena *arena);
 

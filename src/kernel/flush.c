@@ -337,9 +337,12 @@ static hf_code commit_and_answer(struct hf__batch *batch, bool *unknown, hf_erro
 {
     const struct hf__driver *driver = batch->flusher->driver;
     struct hf__wake wake = hf__wake_of(batch);
+    if (hf__claim_is_urgent(batch))
+        driver->foretell(batch->flusher->conn, hf__claim_foretell, batch);
     hf_code code = driver->commit(batch->flusher->conn, &wake, unknown, err);
     if (code != HF_OK) {
         undecide(batch);
+        *unknown |= batch->count == 1 && batch->ops[0]->told;
         return code;
     }
     *unknown = true; /* from here on it has happened, whatever becomes of the answers */

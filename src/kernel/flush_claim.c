@@ -253,7 +253,7 @@ static void gather_rows(struct hf__batch *batch, const struct hf__table *out, hf
     }
 }
 
-static void gather(struct hf__batch *batch, size_t index)
+void hf__claim_gather(struct hf__batch *batch, size_t index)
 {
     struct hf__op *op = batch->ops[index];
     const struct hf__limited_claim *limited =
@@ -287,12 +287,16 @@ static hf_code deliver_one(struct hf__batch *batch, size_t index, hf_error *err)
 {
     const struct hf__driver *driver = batch->flusher->driver;
     struct hf__op *op = batch->ops[index];
+    if (op->told) {
+        hf__op_ok(op);
+        return HF_OK;
+    }
     for (int i = 0; i < 2; i++) {
         struct hf__sheet *sheet = &batch->sheets[i ? HF__STMT_LOAD_STEPS : HF__STMT_LOAD_MAIL];
         hf__table_init(&sheet->in, batch->arena, sheet->in.ncolumns);
         hf__table_init(&sheet->out, batch->arena, sheet->out.ncolumns);
     }
-    gather(batch, index);
+    hf__claim_gather(batch, index);
     bool more = batch->sheets[HF__STMT_LOAD_MAIL].in.nrows > 0 ||
                 batch->sheets[HF__STMT_LOAD_STEPS].in.nrows > 0;
     hf_code code = HF_OK;
