@@ -187,9 +187,10 @@ BEGIN
     FOREACH name IN ARRAY ARRAY['workflow', 'lane', 'run_tag', 'event', 'signal', 'task', 'outbox', 'subscription',
                                 'dead_letter', 'schedule', 'projection', 'host_lock', 'api_token', 'tenant', 'run'] LOOP
         EXECUTE format('DROP POLICY IF EXISTS own_tenant ON holdfast.%I', name);
-        EXECUTE format('CREATE POLICY own_tenant ON holdfast.%I USING (%I = ANY ((SELECT holdfast.visible_tenants())::int[])) %s',
-                       name, CASE name WHEN 'tenant' THEN 'id' ELSE 'tenant_id' END,
-                       CASE name WHEN 'tenant' THEN 'WITH CHECK ((SELECT holdfast.caller_tenant()) = 0)' END);
+        EXECUTE format('CREATE POLICY own_tenant ON holdfast.%I USING (%s)', name,
+                       CASE name WHEN 'tenant' -- a new one is in no list yet
+                           THEN '(SELECT holdfast.caller_tenant()) IN (0, id)'
+                           ELSE 'tenant_id = ANY ((SELECT holdfast.visible_tenants())::int[])' END);
         EXECUTE format('ALTER TABLE holdfast.%I ENABLE ROW LEVEL SECURITY', name);
         COMMIT;
     END LOOP;
