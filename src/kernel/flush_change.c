@@ -226,7 +226,7 @@ static void perform(struct hf__batch *batch, struct hf__op *op, struct hf__row *
 void hf__change_decide(struct hf__batch *batch, struct hf__op *op)
 {
     const hf_change *change = op->change.change;
-    struct hf__row *row = hf__batch_row(batch, op->change.run);
+    struct hf__row *row = hf__batch_row_of(batch, op);
     if (!row) {
         hf__op_end(op, HF_NOT_FOUND, "there is no such run in this tenant");
     } else if (is_done(batch, op)) {

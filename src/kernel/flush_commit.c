@@ -349,7 +349,7 @@ static hf_status target(const hf_transition *t)
 void hf__commit_decide(struct hf__batch *batch, struct hf__op *op)
 {
     const hf_transition *t = op->commit.transition;
-    struct hf__row *row = hf__batch_row(batch, t->run);
+    struct hf__row *row = hf__batch_row_of(batch, op);
     op->commit.written = false;
     if (!row || !fence_holds(batch, row, t)) {
         refuse(batch, op, row);

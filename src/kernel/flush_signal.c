@@ -140,7 +140,7 @@ static bool refused(struct hf__op *op, const struct hf__row *row)
 void hf__signal_decide(struct hf__batch *batch, struct hf__op *op)
 {
     const hf_signal_spec *spec = op->signal.spec;
-    struct hf__row *row = hf__batch_row(batch, op->signal.run);
+    struct hf__row *row = hf__batch_row_of(batch, op);
     if (row && !row->deleted_at && is_duplicate(batch, op)) {
         op->signal.duplicate = !op->resent;
         hf__op_ok(op);

@@ -128,8 +128,8 @@ SELECT c.id, r.id,
 -- Where runs stand, without a lock: tells a refused holder why. Serves: commits, steps and heartbeats that were
 -- refused.
 -- takes: rows (tenant int, id uuid)
--- gives: (id uuid, status int, version bigint)
-SELECT r.id, r.status, r.version FROM unnest($1::int[], $2::uuid[]) AS n(tenant, id)
+-- gives: (id uuid, status int, version bigint, tenant int)
+SELECT r.id, r.status, r.version, r.tenant_id FROM unnest($1::int[], $2::uuid[]) AS n(tenant, id)
   JOIN holdfast.run r ON r.tenant_id = ANY (ARRAY[n.tenant]) AND r.id = n.id;
 
 -- name: find_committed
@@ -259,7 +259,7 @@ SELECT o.id, o.watched::int FROM ok o;
 -- given back without being prolonged, so that it does not cost its holder all other leases; nobody can claim it
 -- meanwhile. Served by the primary key of run. Serves: worker heartbeat.
 -- takes: rows (tenant int, id uuid, version bigint, lease bigint)
--- gives: (id uuid, version bigint)
+-- gives: (id uuid, version bigint, tenant int)
 WITH h AS MATERIALIZED (
     SELECT n.tenant, n.id, n.version, n.lease
       FROM unnest($1::int[], $2::uuid[], $3::bigint[], $4::bigint[]) AS n(tenant, id, version, lease)
@@ -272,7 +272,7 @@ WITH h AS MATERIALIZED (
     UPDATE holdfast.run r SET run_at = least(holdfast.now() + d.lease, r.timeout_at)
       FROM held d WHERE r.tenant_id = ANY (ARRAY[d.tenant_id]) AND r.id = d.id
 )
-SELECT r.id, r.version
+SELECT r.id, r.version, r.tenant_id
   FROM h JOIN holdfast.run r ON r.tenant_id = ANY (ARRAY[h.tenant]) AND r.id = h.id AND r.version = h.version
    AND r.status = 1;
 

@@ -94,8 +94,8 @@ SELECT c.id, r.id,
 -- Where runs stand, without a lock: tells a refused holder why. Serves: commits, steps and heartbeats that were
 -- refused.
 -- takes: rows (tenant int, id uuid)
--- gives: (id uuid, status int, version bigint)
-SELECT id, status, version FROM run WHERE tenant_id = ?1 AND id = ?2;
+-- gives: (id uuid, status int, version bigint, tenant int)
+SELECT id, status, version, tenant_id FROM run WHERE tenant_id = ?1 AND id = ?2;
 
 -- name: find_committed
 -- Commits that the journal holds from this holder, by the version they made: an answer that was lost. Served by the
@@ -181,10 +181,10 @@ SELECT id, watched FROM run WHERE changes() = 1 AND tenant_id = ?1 AND id = ?2;
 -- Prolongs the leases this worker still holds, never past a run's deadline; those not given back are lost or
 -- cancelled. Served by the primary key of run. Serves: worker heartbeat.
 -- takes: rows (tenant int, id uuid, version bigint, lease bigint)
--- gives: (id uuid, version bigint)
+-- gives: (id uuid, version bigint, tenant int)
 UPDATE run SET run_at = coalesce(min(holdfast_now() + ?4, timeout_at), holdfast_now() + ?4)
  WHERE tenant_id = ?1 AND id = ?2 AND version = ?3 AND status = 1
-RETURNING id, version;
+RETURNING id, version, tenant_id;
 
 -- name: unfinished_children
 -- Whether a run has children that must be cancelled with it. Served by run_parent. Serves: cancel.
