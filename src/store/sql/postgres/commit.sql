@@ -118,7 +118,7 @@ SELECT r.tenant_id, r.id, w.name, r.lane, r.priority, r.status, r.watched, r.pau
 -- takes: rows (tenant int, id uuid)
 -- gives: (id uuid, parent uuid, told bool)
 SELECT c.id, r.id,
-       EXISTS (SELECT 1 FROM holdfast.signal s WHERE s.run_id = r.id AND s.id = 'child:' || c.id::text)
+       EXISTS (SELECT 1 FROM holdfast.signal s WHERE s.run_id = r.id AND s.id = 'child:' || c.id::text AND s.tenant_id = c.tenant)
   FROM (SELECT n.tenant, n.id,
                (SELECT o.parent FROM holdfast.run o WHERE o.tenant_id = n.tenant AND o.id = n.id) AS parent
           FROM unnest($1::int[], $2::uuid[]) AS n(tenant, id) OFFSET 0) c
@@ -150,11 +150,11 @@ SELECT e.run_id, e.data
 -- `done` are ids, `timers` are keys, each a JSON array or null. What is done comes from a subquery that does not depend
 -- on the row, so that it is hashed: a parent may be done with a hundred thousand ends. Served by signal_mailbox. Serves:
 -- commits to waiting, resume.
--- takes: rows (run uuid, seen_position bigint, seen_at bigint, done text, timers text)
+-- takes: rows (tenant int, run uuid, seen_position bigint, seen_at bigint, done text, timers text)
 -- gives: (run uuid, child_ends int, failed_child bool, unseen bool, next_visible bigint)
 SELECT n.run, m.child_ends, m.failed_child, m.unseen, m.next_visible
-  FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::text[], $5::text[])
-       AS n(run, seen_position, seen_at, done, timers)
+  FROM unnest($1::int[], $2::uuid[], $3::bigint[], $4::bigint[], $5::text[], $6::text[])
+       AS n(tenant, run, seen_position, seen_at, done, timers)
  CROSS JOIN LATERAL (
     SELECT count(*) FILTER (WHERE s.type = 'child')::int AS child_ends,
            coalesce(bool_or(s.failed_child), false) AS failed_child,
@@ -162,9 +162,9 @@ SELECT n.run, m.child_ends, m.failed_child, m.unseen, m.next_visible
                             AND NOT (s.position <= n.seen_position AND s.visible_at <= n.seen_at)), false) AS unseen,
            min(s.visible_at) FILTER (WHERE s.visible_at > holdfast.now()) AS next_visible
       FROM holdfast.signal s
-     WHERE s.run_id = n.run AND s.consumed_at IS NULL
+     WHERE s.run_id = n.run AND s.tenant_id = n.tenant AND s.consumed_at IS NULL
        AND (s.run_id, s.id) NOT IN (
-               SELECT o.run, d.id FROM unnest($1::uuid[], $4::text[]) AS o(run, done),
+               SELECT o.run, d.id FROM unnest($2::uuid[], $5::text[]) AS o(run, done),
                       json_array_elements_text(o.done::json) AS d(id))
        AND (s.timer_key IS NULL
             OR s.timer_key <> ALL (ARRAY(SELECT json_array_elements_text(n.timers::json))))) m;
