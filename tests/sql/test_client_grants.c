@@ -171,8 +171,26 @@ static void whoever_could_read_all_tenants_before_the_migration_still_can(void *
     scratch_url_with(url, old.url, parameter);
     PGconn *analyst = pg_connect(url);
     assert_int_equal(pg_number(analyst, "SELECT count(*) FROM holdfast.tenant"), 1);
+    assert_string_equal(pg_refusal(analyst, "SELECT holdfast.trigger('work')"), DENIED);
+    assert_string_equal(pg_text(old.pg, "SELECT read_only::text FROM holdfast.client_role"),
+                        "true");
     PQfinish(analyst);
     scratch_drop(&old);
+}
+
+/* What a migration does after it has made a function anew, which nobody may call then. */
+static void functions_that_are_made_anew_are_given_again(void **state)
+{
+    (void)state;
+    assert_ok(hf_tenant_grant(root, "beta", beta_role, true, err));
+    pg_do(scratch.pg, "REVOKE ALL ON ALL FUNCTIONS IN SCHEMA holdfast FROM %s", acme_role);
+    assert_string_equal(pg_refusal(acme, "SELECT holdfast.cancel('%s')", ours), DENIED);
+    pg_do(scratch.pg, "SELECT holdfast.give_client_functions(c.role, c.read_only) "
+                      "FROM holdfast.client_role c");
+    pg_do(acme, "SELECT holdfast.cancel('%s')", ours);
+    PGconn *beta = connect_as(beta_role);
+    assert_string_equal(pg_refusal(beta, "SELECT holdfast.cancel('%s')", theirs), DENIED);
+    PQfinish(beta);
 }
 
 /* A new table with a tenant_id needs a policy. */
@@ -221,6 +239,7 @@ int main(void)
         CLIENTS_TEST(a_role_that_cannot_be_held_back_is_no_client),
         CLIENTS_TEST(an_engine_that_does_not_own_the_tables_works_on),
         CLIENTS_TEST(whoever_could_read_all_tenants_before_the_migration_still_can),
+        CLIENTS_TEST(functions_that_are_made_anew_are_given_again),
         CLIENTS_TEST(every_table_of_tenants_is_secured),
         CLIENTS_TEST(a_client_finds_a_run_by_the_index),
     };

@@ -85,13 +85,25 @@ CREATE OR REPLACE FUNCTION holdfast.lanes_of(workflow int) RETURNS SETOF int LAN
 $$ SELECT l.id FROM holdfast.lane l
     WHERE l.workflow_id = lanes_of.workflow AND l.tenant_id = ANY (holdfast.visible_tenants()) $$;
 ;;
--- Gives a client role what it needs and no more. A migration that makes trigger, signal or cancel anew calls it for
--- every row of client_role.
+-- Lets a client role call the functions, or not. A migration that makes trigger, signal or cancel anew calls it for every
+-- row of client_role.
+CREATE OR REPLACE FUNCTION holdfast.give_client_functions(who regrole, read_only boolean) RETURNS void LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    function regprocedure;
+BEGIN
+    FOR function IN SELECT p.oid FROM pg_proc p
+                     WHERE p.pronamespace = 'holdfast'::regnamespace AND p.proname IN ('trigger', 'signal', 'cancel') LOOP
+        EXECUTE format(CASE WHEN read_only THEN 'REVOKE EXECUTE ON FUNCTION %s FROM %s'
+                            ELSE 'GRANT EXECUTE ON FUNCTION %s TO %s' END, function, who);
+    END LOOP;
+END $$;
+;;
+-- Gives a client role what it needs and no more.
 CREATE OR REPLACE FUNCTION holdfast.give_client_rights(who regrole) RETURNS void LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    client   record;
-    function regprocedure;
+    client record;
 BEGIN
     SELECT c.tenant_id, c.read_only INTO STRICT client FROM holdfast.client_role c WHERE c.role = who;
     EXECUTE format('GRANT USAGE ON SCHEMA holdfast TO %s', who);
@@ -101,11 +113,7 @@ BEGIN
     IF client.tenant_id IS NULL THEN -- workers name the tenants they serve
         EXECUTE format('GRANT SELECT ON holdfast.workers, holdfast.worker TO %s', who);
     END IF;
-    FOR function IN SELECT p.oid FROM pg_proc p
-                     WHERE p.pronamespace = 'holdfast'::regnamespace AND p.proname IN ('trigger', 'signal', 'cancel') LOOP
-        EXECUTE format(CASE WHEN client.read_only THEN 'REVOKE EXECUTE ON FUNCTION %s FROM %s'
-                            ELSE 'GRANT EXECUTE ON FUNCTION %s TO %s' END, function, who);
-    END LOOP;
+    PERFORM holdfast.give_client_functions(who, client.read_only);
 END $$;
 ;;
 -- Makes a role a client of a tenant, '*' for all of them. Gives "granted", or why not: "not_owner", "no_role",
@@ -168,11 +176,16 @@ BEGIN
     RETURN 'revoked';
 END $$;
 ;;
-REVOKE ALL ON FUNCTION holdfast.tenant_grant, holdfast.tenant_revoke, holdfast.give_client_rights FROM PUBLIC;
+REVOKE ALL ON FUNCTION holdfast.tenant_grant, holdfast.tenant_revoke, holdfast.give_client_rights,
+    holdfast.give_client_functions FROM PUBLIC;
 ;;
 -- Whoever could read all tenants before this migration, and only read, still can.
 INSERT INTO holdfast.client_role (role, tenant_id, read_only, granted_by)
-SELECT r.oid, NULL, false, 'migration 005' FROM pg_catalog.pg_roles r
+SELECT r.oid, NULL,
+       NOT EXISTS (SELECT 1 FROM pg_catalog.pg_proc p
+                    WHERE p.pronamespace = 'holdfast'::pg_catalog.regnamespace AND p.proname = 'trigger'
+                      AND pg_catalog.has_function_privilege(r.oid, p.oid, 'EXECUTE')), 'migration'
+  FROM pg_catalog.pg_roles r
  WHERE r.oid >= 16384 AND pg_catalog.has_table_privilege(r.oid, 'holdfast.run', 'SELECT')
    AND NOT pg_catalog.has_table_privilege(r.oid, 'holdfast.run', 'INSERT')
    AND NOT (SELECT c.relrowsecurity FROM pg_catalog.pg_class c WHERE c.oid = 'holdfast.run'::pg_catalog.regclass)
