@@ -118,7 +118,8 @@ SELECT r.tenant_id, r.id, w.name, r.lane, r.priority, r.status, r.watched, r.pau
 -- takes: rows (tenant int, id uuid)
 -- gives: (id uuid, parent uuid, told bool)
 SELECT c.id, r.id,
-       EXISTS (SELECT 1 FROM holdfast.signal s WHERE s.run_id = r.id AND s.id = 'child:' || c.id::text AND s.tenant_id = c.tenant)
+       EXISTS (SELECT 1 FROM holdfast.signal s
+                WHERE s.run_id = r.id AND s.id = 'child:' || c.id::text AND s.tenant_id = c.tenant OFFSET 0)
   FROM (SELECT n.tenant, n.id,
                (SELECT o.parent FROM holdfast.run o WHERE o.tenant_id = n.tenant AND o.id = n.id) AS parent
           FROM unnest($1::int[], $2::uuid[]) AS n(tenant, id) OFFSET 0) c
