@@ -232,6 +232,13 @@ static int by_urgency(const void *left, const void *right)
     return memcmp(a->run.id.bytes, b->run.id.bytes, sizeof a->run.id.bytes);
 }
 
+static void ask_belongings(struct hf__batch *batch, enum hf__stmt stmt, const struct hf__cell *run)
+{
+    struct hf__cell *p = hf__batch_add(batch, stmt);
+    p[0] = run[1];
+    p[1] = run[0];
+}
+
 /* Turns answers into claims and asks for the mail and steps of those that have any. */
 static void gather_rows(struct hf__batch *batch, const struct hf__table *out, hf_claims *claims,
                         bool limited)
@@ -242,12 +249,9 @@ static void gather_rows(struct hf__batch *batch, const struct hf__table *out, hf
         read_claimed(claimed, c);
         claimed->limited = limited;
         if (hf__as_number(c[15]))
-            hf__batch_add(batch, HF__STMT_LOAD_MAIL)[0] = c[0];
-        if (hf__as_number(c[16])) {
-            struct hf__cell *p = hf__batch_add(batch, HF__STMT_LOAD_STEPS);
-            p[0] = c[1];
-            p[1] = c[0];
-        }
+            ask_belongings(batch, HF__STMT_LOAD_MAIL, c);
+        if (hf__as_number(c[16]))
+            ask_belongings(batch, HF__STMT_LOAD_STEPS, c);
         if (hf__as_number(c[17]) >= 2)
             hf__wake_watcher_of(batch, claimed->run.id);
     }
