@@ -10,6 +10,7 @@
 #include "client/client.h"
 #include "client/ids.h"
 #include "client/role.h"
+#include "client/token.h"
 #include "util/error.h"
 #include "util/secret.h"
 #include "util/text.h"
@@ -236,5 +237,15 @@ hf_code hf_token_check(hf_client *client, const char *secret, hf_token_access *o
     }
     if (code == HF_OK && out->refusal != HF_TOKEN_ACCEPTED)
         code = hf__fail(err, HF_UNAUTHORIZED, "the token is not accepted");
+    return code;
+}
+
+hf_code hf__token_any(hf_client *client, bool *found, hf_error *err)
+{
+    struct hf__ask ask;
+    hf__ask_begin(&ask, client->engine, HF__STMT_ANY_TOKEN);
+    hf_code code = hf__ask_send(&ask, err);
+    *found = code == HF_OK && hf__as_number(hf__table_row(&ask.out, 0)[0]);
+    hf__ask_end(&ask);
     return code;
 }

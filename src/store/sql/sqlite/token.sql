@@ -38,3 +38,10 @@ RETURNING revoked_at;
 SELECT k.id, k.tenant_id, t.name, t.disabled, k.name, k.roles, k.expires_at, k.revoked_at, holdfast_now()
   FROM api_token k JOIN tenant t ON t.id = k.tenant_id
  WHERE k.hash = CAST(?1 AS BLOB);
+
+-- name: any_token
+-- Whether somebody has ever made a token, in any tenant: from then on servers ask for one, also when all were revoked.
+-- Serves: servers, at their start and now and then.
+-- takes: nothing
+-- gives: (found bool)
+SELECT EXISTS (SELECT 1 FROM api_token t);
