@@ -252,12 +252,12 @@ static hf_code send_writes(struct hf__batch *batch, hf_error *err)
 {
     /* The events of locked rows come before those of the short ways, which number theirs after them. */
     static const enum hf__stmt writes[] = {
-        HF__STMT_UPDATE_RUNS,   HF__STMT_INSERT_EVENTS,   HF__STMT_FINISH_RUNS,
-        HF__STMT_SAVE_STEPS,    HF__STMT_EXTEND_LEASES,   HF__STMT_CREATE_WORKFLOW,
-        HF__STMT_ENSURE_LANES,  HF__STMT_INSERT_RUNS,     HF__STMT_INSERT_FIRST_EVENTS,
-        HF__STMT_INSERT_TAGS,   HF__STMT_CONSUME_SIGNALS, HF__STMT_BLAME_SIGNALS,
-        HF__STMT_CANCEL_TIMERS, HF__STMT_PUT_TIMERS,      HF__STMT_INSERT_SIGNALS,
-        HF__STMT_INSERT_OUTBOX, HF__STMT_INSERT_TASKS,
+        HF__STMT_UPDATE_RUNS,     HF__STMT_INSERT_EVENTS,   HF__STMT_FINISH_RUNS,
+        HF__STMT_SAVE_STEPS,      HF__STMT_EXTEND_LEASES,   HF__STMT_CREATE_WORKFLOW,
+        HF__STMT_ENSURE_LANES,    HF__STMT_INSERT_RUNS,     HF__STMT_INSERT_FIRST_EVENTS,
+        HF__STMT_INSERT_TAGS,     HF__STMT_CONSUME_SIGNALS, HF__STMT_BLAME_SIGNALS,
+        HF__STMT_CANCEL_TIMERS,   HF__STMT_PUT_TIMERS,      HF__STMT_INSERT_SIGNALS,
+        HF__STMT_ANNOUNCE_OUTBOX, HF__STMT_INSERT_OUTBOX,   HF__STMT_INSERT_TASKS,
     };
     hf__batch_sort(batch, HF__STMT_FINISH_RUNS);
     hf__batch_sort(batch, HF__STMT_SAVE_STEPS);
