@@ -53,8 +53,8 @@ SELECT w.lane, w.run_at FROM woken w;
 -- sleep. Before insert_outbox, whose snapshot must be younger. Serves: commit, trigger with an initial transition.
 -- only: postgres
 -- takes: rows (tenant int)
--- gives: nothing
-SELECT pg_advisory_xact_lock_shared(1215653447, n.tenant) FROM unnest($1::int[]) AS n(tenant);
+-- gives: (locked text)
+SELECT pg_advisory_xact_lock_shared(1215653447, n.tenant)::text FROM unnest($1::int[]) AS n(tenant);
 
 -- name: try_quiet
 -- Whether no event of the tenant is being written; then none will be until this transaction ends. Before
