@@ -69,7 +69,9 @@ class Stage:
             connection.execute(sql.format(workflow="workflow"))
         connection.close()
 
-    def await_published(self, seconds=90):
+    def await_published(self, runs, seconds=90):
+        """The runs have succeeded, and all that they emitted has arrived."""
+        wait_until(lambda: self.scene.succeeded() >= runs, f"{runs} runs have succeeded", seconds)
         wait_until(lambda: not self.program("outbox", "list", "--undelivered", "--json", "--quiet").stdout,
                    "all events are published", seconds)
 
@@ -84,7 +86,7 @@ def order_is_kept_under_failures(directory, runner, kind):
         stage.subscribe("flaky", f"{receiver.url}/flaky", "--event", "shop.*", "--max-failures", 1000)
         runs = stage.emit(12 if runner.quick else 40)
         wait_until(lambda: len(receiver.taken["/flaky"]) >= len(runs) * EACH, "all events are taken", 120)
-        stage.await_published()
+        stage.await_published(len(runs))
         found = receiver.by_run("/flaky")
         check(len(found) == len(runs), f"events of {len(found)} runs came, not {len(runs)}")
         for source, numbers in found.items():
@@ -107,7 +109,7 @@ def killed_dispatchers_lose_nothing(directory, runner, kind):
             stage.workers[slot].kill()
             stage.workers[slot] = stage.hire()
             kills += 1
-        stage.await_published(120)
+        stage.await_published(len(runs), 120)
         twice = 0
         for path in ("/ok/a", "/ok/b"):
             found = receiver.by_run(path)
@@ -137,7 +139,7 @@ def a_dead_endpoint_blocks_nobody(directory, runner, kind):
             check(stage.subscription("dead")["pending"] == 12, "a parked subscription lost events")
             stage.subscribe("dead", f"{receiver.url}/ok/dead", "--event", "shop.*")
             stage.program("subscription", "resume", "dead")
-            stage.await_published()
+            stage.await_published(3)
             check(len(receiver.taken["/ok/dead"]) == 12, "what was kept back did not come after the resume")
             check(len(receiver.taken["/ok/alerts"]) == 1, "it was told of more than once")
 
@@ -198,7 +200,7 @@ def standard_libraries_understand_them(directory, _runner, kind):
         secrets.write_text(json.dumps(made), encoding="ascii")
         trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
         run = scene.trigger_one("shop.order", "k", "--subject", 'Käse "5%"', "--trace", trace)
-        stage.await_published()
+        stage.await_published(1)
         taken = [json.loads(line) for line in log.read_text().splitlines()]
         check(len(taken) == 2 * EACH, f"{len(taken)} events were taken: {node.said()}")
         for event in taken:

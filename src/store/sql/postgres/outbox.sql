@@ -227,7 +227,7 @@ SELECT count(*), min(p.created_at)
 -- takes: one (tenant int, before bigint, most int)
 -- gives: (id uuid)
 DELETE FROM holdfast.outbox o
- WHERE o.id IN (SELECT x.id FROM holdfast.outbox x
-                 WHERE x.tenant_id = $1 AND x.published_at < $2 AND x.published_at IS NOT NULL
-                 ORDER BY x.published_at LIMIT $3 FOR UPDATE SKIP LOCKED)
+ WHERE o.ctid = ANY (ARRAY(SELECT x.ctid FROM holdfast.outbox x
+                           WHERE x.tenant_id = $1 AND x.published_at < $2 AND x.published_at IS NOT NULL
+                           ORDER BY x.published_at LIMIT $3 FOR UPDATE SKIP LOCKED))
 RETURNING o.id;

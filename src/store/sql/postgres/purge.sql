@@ -40,6 +40,6 @@ WITH gone AS MATERIALIZED (
 ), e AS (DELETE FROM holdfast.event x USING gone g WHERE x.run_id = ANY (ARRAY[g.id])),
    s AS (DELETE FROM holdfast.signal x USING gone g WHERE x.run_id = ANY (ARRAY[g.id])),
    k AS (DELETE FROM holdfast.task x USING gone g WHERE x.run_id = ANY (ARRAY[g.id])),
-   o AS (DELETE FROM holdfast.outbox x USING gone g WHERE x.run_id = ANY (ARRAY[g.id]) AND x.published_at IS NOT NULL),
+   o AS (DELETE FROM holdfast.outbox x USING gone g WHERE x.run_id = ANY (ARRAY[g.id]) AND coalesce(x.published_at, 0) > 0),
    d AS (DELETE FROM holdfast.dead_letter x USING gone g WHERE x.run_id = ANY (ARRAY[g.id]))
 DELETE FROM holdfast.run_tag x USING gone g WHERE x.run_id = ANY (ARRAY[g.id]);
