@@ -245,6 +245,7 @@ const struct cli_command cli_command_subscription_create = {
     .min_operands = 1,
     .max_operands = 1,
     .options = options,
+    .creates = true,
     .run = create,
 };
 

@@ -21,6 +21,9 @@ CREATE TABLE IF NOT EXISTS holdfast.delivery (
 ;;
 CREATE INDEX IF NOT EXISTS delivery_outbox ON holdfast.delivery (outbox_id);
 ;;
+-- What is there was written before anybody could subscribe.
+UPDATE holdfast.outbox SET published_at = created_at WHERE published_at IS NULL;
+;;
 DROP INDEX CONCURRENTLY IF EXISTS holdfast.outbox_place;
 ;;
 CREATE INDEX CONCURRENTLY outbox_place ON holdfast.outbox (tenant_id, position);

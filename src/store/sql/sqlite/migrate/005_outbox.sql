@@ -17,6 +17,9 @@ CREATE TABLE delivery (
 ) WITHOUT ROWID;
 CREATE INDEX delivery_outbox ON delivery (outbox_id);
 
+-- What is there was written before anybody could subscribe.
+UPDATE outbox SET published_at = created_at WHERE published_at IS NULL;
+
 CREATE INDEX outbox_place ON outbox (tenant_id, position);
 CREATE INDEX outbox_waiting ON outbox (tenant_id, position) WHERE published_at IS NULL;
 CREATE INDEX outbox_published ON outbox (tenant_id, published_at) WHERE published_at IS NOT NULL;
