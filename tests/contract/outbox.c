@@ -2,6 +2,9 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "contract/fixture.h"
 
+#include <pthread.h>
+#include <time.h>
+
 #include "client/client.h"
 #include "client/outbox.h"
 #include "contract/sql.h"
@@ -471,6 +474,49 @@ static void a_writer_that_rolls_back_lets_the_dispatcher_sleep(void **state)
     expect_nothing_due();
 }
 
+static void *deliver_two(void *arg)
+{
+    (void)arg;
+    deliver_all("two");
+    return NULL;
+}
+
+/* Each of two last subscriptions would see the other's delivery as still there. */
+static void an_event_that_two_subscriptions_get_at_once_is_published(void **state)
+{
+    char subscription_text[HF_ID_TEXT + 2], position[32], id[HF_ID_TEXT], ids[HF_ID_TEXT + 2];
+    pthread_t thread;
+    (void)state;
+    if (fx.backend != BACKEND_POSTGRES)
+        skip();
+    subscribe("one", "order.*");
+    subscribe("two", "order.*");
+    emit("order.paid");
+    const hf_outbox_entry *entry = &entries(NULL)->items[0];
+    hf_id_format(subscription_id("one"), id);
+    snprintf(subscription_text, sizeof subscription_text, "{%s}", id);
+    snprintf(position, sizeof position, "{%lld}", (long long)entry->position);
+    hf_id_format(entry->id, id);
+    snprintf(ids, sizeof ids, "{%s}", id);
+    const char *delivery[] = { subscription_text, position };
+    const char *event[] = { ids };
+    PGconn *first = PQconnectdb(fx.url);
+    PQclear(PQexec(first, "BEGIN"));
+    PQclear(PQexecParams(first, hf__postgres_statements[HF__STMT_LOCK_OUTBOX].sql, 1, NULL, event,
+                         NULL, NULL, 0));
+    PQclear(PQexecParams(first, hf__postgres_statements[HF__STMT_END_DELIVERIES].sql, 2, NULL,
+                         delivery, NULL, NULL, 0));
+    PQclear(PQexecParams(first, hf__postgres_statements[HF__STMT_PUBLISH_OUTBOX].sql, 1, NULL,
+                         event, NULL, NULL, 0));
+    assert_int_equal(pthread_create(&thread, NULL, deliver_two, NULL), 0);
+    struct timespec moment = { .tv_nsec = 100 * 1000 * 1000 };
+    nanosleep(&moment, NULL);
+    end_with(first, "COMMIT");
+    pthread_join(thread, NULL);
+    assert_int_equal(entries(NULL)->items[0].pending, 0);
+    assert_true(entries(NULL)->items[0].published_at > 0);
+}
+
 /* ---- The engine's own events ---- */
 
 static int64_t alerts(const char *type)
@@ -589,6 +635,7 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(an_event_that_commits_late_is_delivered_all_the_same),
     CONTRACT_TEST(an_event_that_commits_after_the_dispatchers_last_look_keeps_it_awake),
     CONTRACT_TEST(a_writer_that_rolls_back_lets_the_dispatcher_sleep),
+    CONTRACT_TEST(an_event_that_two_subscriptions_get_at_once_is_published),
     CONTRACT_TEST(nobody_pays_for_alerts_that_nobody_wants),
     CONTRACT_TEST(a_run_that_failed_for_good_is_told_of),
     CONTRACT_TEST(a_failure_that_is_refused_is_not_told_of),
