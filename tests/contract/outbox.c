@@ -355,6 +355,23 @@ static void a_dispatcher_that_waits_for_its_next_try_is_not_woken(void **state)
     claim_dispatcher();
 }
 
+static void a_dispatchers_own_trouble_is_shown(void **state)
+{
+    (void)state;
+    subscribe("orders", "order.*");
+    emit("order.paid");
+    hf_transition t = turn_of(claim_dispatcher(), HF_TURN_RETRY);
+    t.last_error = "no libcurl";
+    commit(&t);
+    assert_string_equal(subscription("orders")->state, "retrying");
+    assert_string_equal(subscription("orders")->last_error, "no libcurl");
+    go_to_sleep(claim_dispatcher());
+    go_to_sleep(claim_dispatcher());
+    deliver_all("orders");
+    go_to_sleep(claim_dispatcher());
+    assert_string_equal(subscription("orders")->state, "active");
+}
+
 static void a_parked_subscription_keeps_its_events(void **state)
 {
     (void)state;
@@ -630,6 +647,7 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(a_new_event_wakes_its_dispatcher),
     CONTRACT_TEST(a_dispatcher_does_not_sleep_past_an_event_that_came_while_it_worked),
     CONTRACT_TEST(a_dispatcher_that_waits_for_its_next_try_is_not_woken),
+    CONTRACT_TEST(a_dispatchers_own_trouble_is_shown),
     CONTRACT_TEST(a_parked_subscription_keeps_its_events),
     CONTRACT_TEST(an_ended_dispatcher_is_replaced_by_putting_again),
     CONTRACT_TEST(an_event_that_commits_late_is_delivered_all_the_same),

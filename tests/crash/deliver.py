@@ -76,6 +76,12 @@ class Stage:
                    "all events are published", seconds)
 
 
+    def dismiss(self):
+        for worker in self.workers:
+            status = worker.stop()
+            check(status == 0 and "Sanitizer" not in worker.said(), f"{worker.name} ended with {status}: {worker.said()}")
+
+
 def first_times(numbers):
     return list(dict.fromkeys(numbers))
 
@@ -91,6 +97,7 @@ def order_is_kept_under_failures(directory, runner, kind):
         check(len(found) == len(runs), f"events of {len(found)} runs came, not {len(runs)}")
         for source, numbers in found.items():
             check(numbers == [1, 2, 3, 4], f"{source} was taken as {numbers}")
+        stage.dismiss()
         runner.note(f"{receiver.tried['/flaky'] - len(runs) * EACH} attempts failed")
 
 
@@ -142,6 +149,7 @@ def a_dead_endpoint_blocks_nobody(directory, runner, kind):
             stage.await_published(3)
             check(len(receiver.taken["/ok/dead"]) == 12, "what was kept back did not come after the resume")
             check(len(receiver.taken["/ok/alerts"]) == 1, "it was told of more than once")
+            stage.dismiss()
 
 
 def hostile_receivers_do_no_harm(directory, runner, kind):

@@ -152,21 +152,22 @@ ON CONFLICT (tenant_id, name) DO UPDATE
 RETURNING s.id;
 
 -- name: list_subscriptions
--- Subscriptions by name, or one of them, with their runs and what is still to be delivered (counted to 100000). Serves:
--- lists.
+-- Subscriptions by name, or one of them, with their runs, what is still to be delivered (counted to 100000), and what
+-- keeps the run from its turns. Serves: lists.
 -- takes: one (tenant int, name text)
 -- gives: (id uuid, name text, url text, filter text, mode int, max_failures int, run uuid, created_at bigint, updated_at
 --   bigint, status int, waiting_kind text, state text, run_at bigint, pause_requested bool, pending bigint,
---   oldest_at bigint)
+--   oldest_at bigint, trouble text)
 SELECT s.id, s.name, s.url, s.filter, s.mode::int, s.max_failures, s.run_id, s.created_at, s.updated_at, r.status::int,
        r.waiting_kind, r.state, r.run_at, r.pause_requested,
        (SELECT count(*) FROM (SELECT 1 FROM holdfast.delivery d WHERE d.subscription_id = s.id LIMIT 100000) p),
        (SELECT o.created_at
           FROM (SELECT d.outbox_id FROM holdfast.delivery d WHERE d.subscription_id = s.id ORDER BY d.position LIMIT 1) p
-         CROSS JOIN LATERAL (SELECT x.created_at FROM holdfast.outbox x WHERE x.id = p.outbox_id OFFSET 0) o)
+         CROSS JOIN LATERAL (SELECT x.created_at FROM holdfast.outbox x WHERE x.id = p.outbox_id OFFSET 0) o),
+       CASE WHEN r.status = 0 THEN r.last_error END
   FROM holdfast.subscription s
   LEFT JOIN LATERAL (
-    SELECT x.status, x.waiting_kind, x.state, x.run_at, x.pause_requested FROM holdfast.run x
+    SELECT x.status, x.waiting_kind, x.state, x.run_at, x.pause_requested, x.last_error FROM holdfast.run x
      WHERE x.tenant_id = s.tenant_id AND x.id = s.run_id OFFSET 0) r ON true
  WHERE s.tenant_id = $1 AND ($2::text IS NULL OR s.name = $2)
  ORDER BY s.name COLLATE "C";

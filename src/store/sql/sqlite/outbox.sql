@@ -95,17 +95,18 @@ ON CONFLICT (tenant_id, name) DO UPDATE
 RETURNING id;
 
 -- name: list_subscriptions
--- Subscriptions by name, or one of them, with their runs and what is still to be delivered (counted to 100000). Serves:
--- lists.
+-- Subscriptions by name, or one of them, with their runs, what is still to be delivered (counted to 100000), and what
+-- keeps the run from its turns. Serves: lists.
 -- takes: one (tenant int, name text)
 -- gives: (id uuid, name text, url text, filter text, mode int, max_failures int, run uuid, created_at bigint, updated_at
 --   bigint, status int, waiting_kind text, state text, run_at bigint, pause_requested bool, pending bigint,
---   oldest_at bigint)
+--   oldest_at bigint, trouble text)
 SELECT s.id, s.name, s.url, s.filter, s.mode, s.max_failures, s.run_id, s.created_at, s.updated_at, r.status,
        r.waiting_kind, r.state, r.run_at, r.pause_requested,
        (SELECT count(*) FROM (SELECT 1 FROM delivery d WHERE d.subscription_id = s.id LIMIT 100000)),
        (SELECT o.created_at FROM delivery d CROSS JOIN outbox o ON o.id = d.outbox_id
-         WHERE d.subscription_id = s.id ORDER BY d.position LIMIT 1)
+         WHERE d.subscription_id = s.id ORDER BY d.position LIMIT 1),
+       CASE WHEN r.status = 0 THEN r.last_error END
   FROM subscription s
   LEFT JOIN run r ON r.tenant_id = s.tenant_id AND r.id = s.run_id
  WHERE s.tenant_id = ?1 AND (?2 IS NULL OR s.name = ?2)
