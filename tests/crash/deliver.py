@@ -75,7 +75,6 @@ class Stage:
         wait_until(lambda: not self.program("outbox", "list", "--undelivered", "--json", "--quiet").stdout,
                    "all events are published", seconds)
 
-
     def dismiss(self):
         for worker in self.workers:
             status = worker.stop()

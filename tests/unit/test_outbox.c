@@ -16,6 +16,8 @@
 #include "outbox/secret.h"
 
 #define SECRET "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+#define AS "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA" /* 24 bytes */
+#define TOO_LONG "whsec_" AS AS AS
 
 /* ---- Secrets ---- */
 
@@ -51,8 +53,7 @@ static void what_is_no_secret_is_refused(void **state)
         "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaS=====",
         "whsec_MfKQ9r8GKYqr=wjUPD8ILPZIo2LaLaSw",
         "whsec_MfKQ9r8G Yqr/wjUPD8ILPZIo2LaLaSw",
-        "whsec_"
-        "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
+        TOO_LONG,
     };
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
