@@ -17,7 +17,9 @@
 #include <jansson.h>
 #include <string.h>
 
-#define PAGE 100                  /* events that are read at once */
+#define PAGE 100                  /* events that are read at once, at most */
+#define FIRST_PAGE 20             /* until it is known how large they are */
+#define PAGE_BYTES (4 << 20)      /* of payloads, roughly */
 #define TURN_LIMIT HF_SECONDS(10) /* then others get the hand */
 #define LOOK_UP 200               /* ms between looks at whether the turn may go on */
 #define RETRY_BASE HF_SECONDS(1)  /* after the first failure; doubles */
@@ -31,7 +33,6 @@ struct item {
     const struct hf__delivery *delivery;
     struct hf__request request;
     enum progress progress;
-    struct round *round;
 };
 
 struct round {
@@ -53,6 +54,8 @@ struct round {
     const char *error;
     bool parked;
 
+    int64_t until; /* monotonic us: from then on nothing more is sent */
+    int limit;     /* events of the next page */
     struct item items[PAGE];
     size_t count;
     size_t delivered; /* in this turn */
@@ -108,14 +111,26 @@ static void read_mail(struct round *round)
 
 /* ---- Delivering a page ---- */
 
+/* Pages grow and shrink with the payloads, so that a hundred large ones do not fill the memory. */
+static int next_limit(const struct round *round, size_t bytes)
+{
+    size_t each = round->count ? bytes / round->count + 1 : 1;
+    size_t fit = PAGE_BYTES / each;
+    return fit > PAGE ? PAGE : fit < 1 ? 1 : (int)fit;
+}
+
 static hf_code load_page(struct round *round, hf_error *err)
 {
     struct hf__delivery *deliveries = NULL;
+    size_t bytes = 0;
     hf__arena_reset(&round->page);
     hf_code code = hf__deliveries_load(round->client, &deliveries, &round->count,
-                                       round->subscription, PAGE, &round->page, err);
-    for (size_t i = 0; code == HF_OK && i < round->count; i++)
-        round->items[i] = (struct item){ .delivery = &deliveries[i], .round = round };
+                                       round->subscription, round->limit, &round->page, err);
+    for (size_t i = 0; code == HF_OK && i < round->count; i++) {
+        round->items[i] = (struct item){ .delivery = &deliveries[i] };
+        bytes += deliveries[i].payload ? strlen(deliveries[i].payload) : 0;
+    }
+    round->limit = next_limit(round, bytes);
     return code;
 }
 
@@ -157,7 +172,8 @@ static hf_code send_more(struct round *round, hf_error *err)
 {
     hf_code code = HF_OK;
     for (size_t i = 0; code == HF_OK && !round->failed && i < round->count; i++) {
-        if (hf__courier_busy(round->courier) == HF__COURIER_MOST)
+        if (hf__courier_busy(round->courier) == HF__COURIER_MOST ||
+            hf__monotonic_us() >= round->until)
             break;
         if (round->items[i].progress == WAITING && may_go(round, i))
             code = send_item(round, &round->items[i], err);
@@ -216,9 +232,10 @@ static hf_code deliver_page(struct round *round, hf_error *err)
 
 static hf_code deliver(struct round *round, hf_error *err)
 {
-    int64_t until = hf__monotonic_us() + TURN_LIMIT;
     hf_code code = hf__courier_new(&round->courier, err);
-    while (code == HF_OK && !round->failed && hf__monotonic_us() < until) {
+    round->until = hf__monotonic_us() + TURN_LIMIT;
+    round->limit = FIRST_PAGE;
+    while (code == HF_OK && !round->failed && hf__monotonic_us() < round->until) {
         code = load_page(round, err);
         if (code != HF_OK || round->count == 0)
             break;
