@@ -44,7 +44,7 @@ typedef struct hf_subscription {
     const char
         *state; /* active, retrying, parked, or ended (somebody ended its run: put it again) */
     int max_failures;       /* in a row, before it is parked */
-    int failures;           /* in a row, so far */
+    int failures;           /* in a row, so far, of all or of one event */
     const char *last_error; /* of the last of them; NULL: none */
     int64_t retry_at;       /* when it is tried again; 0: not retrying */
     int64_t pending;        /* events still to be delivered, counted to 100000 */

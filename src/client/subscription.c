@@ -217,7 +217,9 @@ static void read_state(hf_subscription *out, const char *state, struct hf__arena
 {
     json_t *json = state ? json_loads(state, 0, NULL) : NULL;
     const char *error = json_string_value(json_object_get(json, "error"));
-    out->failures = (int)json_integer_value(json_object_get(json, "failures"));
+    int all = (int)json_integer_value(json_object_get(json, "failures"));
+    int one = (int)json_integer_value(json_object_get(json, "tries")); /* of one event */
+    out->failures = all > one ? all : one;
     out->last_error = hf__arena_strdup(arena, error);
     json_decref(json);
 }

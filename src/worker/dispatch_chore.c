@@ -25,7 +25,8 @@
 #define RETRY_BASE HF_SECONDS(1)  /* after the first failure; doubles */
 #define RETRY_MOST HF_MINUTES(5)  /* but for what a receiver asks for */
 #define EXPIRE_MOST 200           /* published events that are removed before it sleeps */
-#define GONE 410                  /* the receiver wants no more */
+#define ENOUGH 4 /* failures in a turn: then it is not one event, it is the receiver */
+#define GONE 410 /* the receiver wants no more */
 
 enum progress { WAITING, SENT, DONE, FAILED };
 
@@ -50,7 +51,9 @@ struct round {
     hf_event_mode mode;
     int max_failures;
 
-    int failures; /* in a row, with this turn's */
+    int failures;  /* turns in a row that delivered nothing, with this one */
+    int64_t stuck; /* the event that failed last, by its position; 0: none */
+    int tries;     /* turns in a row in which it was that one */
     const char *error;
     bool parked;
 
@@ -58,8 +61,9 @@ struct round {
     int limit;     /* events of the next page */
     struct item items[PAGE];
     size_t count;
-    size_t delivered; /* in this turn */
-    struct item *failed;
+    size_t delivered;    /* in this turn */
+    struct item *failed; /* the one that was tried most; NULL: none */
+    int failed_count;
     bool gone;
     int64_t retry_after; /* us, as a receiver asked for */
 };
@@ -71,6 +75,8 @@ static void read_state(struct round *round)
     const char *state = round->ctx->claimed->run.state;
     json_t *json = state ? json_loads(state, 0, NULL) : NULL;
     round->failures = (int)json_integer_value(json_object_get(json, "failures"));
+    round->stuck = (int64_t)json_integer_value(json_object_get(json, "stuck"));
+    round->tries = (int)json_integer_value(json_object_get(json, "tries"));
     round->parked = json_is_true(json_object_get(json, "parked"));
     round->error =
         hf__arena_strdup(round->arena, json_string_value(json_object_get(json, "error")));
@@ -98,13 +104,19 @@ static hf_code load_subscription(struct round *round, hf_error *err)
     return code;
 }
 
+static void forget_failures(struct round *round)
+{
+    round->failures = round->tries = 0;
+    round->stuck = 0;
+    round->error = NULL;
+}
+
 static void read_mail(struct round *round)
 {
     const hf_claimed *claimed = round->ctx->claimed;
     for (size_t i = 0; i < claimed->mail_count; i++)
         if (strcmp(claimed->mail[i].name, "resume") == 0) {
-            round->failures = 0;
-            round->error = NULL;
+            forget_failures(round);
             round->parked = false;
         }
 }
@@ -171,7 +183,7 @@ static hf_code send_item(struct round *round, struct item *item, hf_error *err)
 static hf_code send_more(struct round *round, hf_error *err)
 {
     hf_code code = HF_OK;
-    for (size_t i = 0; code == HF_OK && !round->failed && i < round->count; i++) {
+    for (size_t i = 0; code == HF_OK && round->failed_count < ENOUGH && i < round->count; i++) {
         if (hf__courier_busy(round->courier) == HF__COURIER_MOST ||
             hf__monotonic_us() >= round->until)
             break;
@@ -190,6 +202,7 @@ static void come_back(void *tag, const struct hf__receipt *receipt, void *arg)
         round->delivered++;
         return;
     }
+    round->failed_count++;
     if (!round->failed || item->delivery->attempts > round->failed->delivery->attempts) {
         round->failed = item;
         round->error = hf__arena_strdup(round->arena, receipt->error);
@@ -246,6 +259,12 @@ static hf_code deliver(struct round *round, hf_error *err)
 
 /* ---- How it goes on ---- */
 
+/* Of all, or of one event. */
+static int worst_of(const struct round *round)
+{
+    return round->tries > round->failures ? round->tries : round->failures;
+}
+
 static int64_t backoff(struct round *round, int failures)
 {
     int64_t delay = RETRY_MOST;
@@ -260,7 +279,8 @@ static int64_t backoff(struct round *round, int failures)
 static char *state_json(struct round *round)
 {
     struct hf__buffer json = { 0 };
-    hf__buffer_addf(&json, "{\"failures\":%d,\"parked\":%s,\"error\":", round->failures,
+    hf__buffer_addf(&json, "{\"failures\":%d,\"stuck\":%lld,\"tries\":%d,\"parked\":%s,\"error\":",
+                    round->failures, (long long)round->stuck, round->tries,
                     round->parked ? "true" : "false");
     if (round->error)
         hf__buffer_add_json_string(&json, round->error, strlen(round->error));
@@ -279,7 +299,7 @@ static char *alert_json(struct round *round)
     hf__buffer_add_json_string(&json, round->name, strlen(round->name));
     hf__buffer_add_text(&json, ",\"url\":");
     hf__buffer_add_json_string(&json, round->url, strlen(round->url));
-    hf__buffer_addf(&json, ",\"failures\":%d,\"error\":", round->failures);
+    hf__buffer_addf(&json, ",\"failures\":%d,\"error\":", worst_of(round));
     hf__buffer_add_json_string(&json, round->error ? round->error : "",
                                round->error ? strlen(round->error) : 0);
     hf__buffer_add_text(&json, "}");
@@ -306,9 +326,11 @@ static hf_code consume_mail(struct round *round, hf_transition *t, hf_error *err
 /* Too many failures, be it of all or of one event that nobody can take, park the subscription; the same commit says so. */
 static hf_code count_failure(struct round *round, hf_transition *t, hf_error *err)
 {
-    int of_event = round->failed->delivery->attempts + 1;
+    int64_t position = round->failed->delivery->position;
+    round->tries = round->stuck == position ? round->tries + 1 : 1;
+    round->stuck = position;
     round->failures = round->delivered ? 1 : round->failures + 1;
-    int worst = of_event > round->failures ? of_event : round->failures;
+    int worst = worst_of(round);
     round->parked = round->gone || worst >= round->max_failures;
     if (!round->parked) {
         t->waiting_kind = "retry";
@@ -340,7 +362,7 @@ static hf_code suspend(struct round *round, hf_error *err)
     if (code == HF_OK && round->failed)
         code = count_failure(round, &t, err);
     else if (code == HF_OK && round->delivered)
-        round->failures = 0, round->error = NULL;
+        forget_failures(round);
     if (round->parked)
         t.waiting_kind = "parked";
     t.state = state_json(round);

@@ -143,12 +143,30 @@ def a_dead_endpoint_blocks_nobody(directory, runner, kind):
             check(alert["type"] == "holdfast.subscription.parked" and alert["data"]["subscription"] == "dead",
                   f"the alert is {alert}")
             check(stage.subscription("dead")["pending"] == 12, "a parked subscription lost events")
+            stage.program("subscription", "resume", "dead")
+            wait_until(lambda: len(receiver.taken["/ok/alerts"]) == 2, "it is parked again, and told of")
+            alert = receiver.taken["/ok/alerts"][1]
+            check(alert["data"]["failures"] == 2, f"what failed before the resume counted: {alert}")
             stage.subscribe("dead", f"{receiver.url}/ok/dead", "--event", "shop.*")
             stage.program("subscription", "resume", "dead")
             stage.await_published(3)
             check(len(receiver.taken["/ok/dead"]) == 12, "what was kept back did not come after the resume")
-            check(len(receiver.taken["/ok/alerts"]) == 1, "it was told of more than once")
+            check(len(receiver.taken["/ok/alerts"]) == 2, "it was told of more than once")
             stage.dismiss()
+
+
+def an_event_that_nobody_takes_holds_up_its_run_alone(directory, runner, kind):
+    with Receiver(runner.seed) as receiver, Scene(directory, kind) as scene:
+        stage = Stage(scene, workers=1)
+        stage.subscribe("picky", f"{receiver.url}/picky", "--event", "shop.*", "--max-failures", 3)
+        stage.emit(4)
+        wait_until(lambda: scene.succeeded() >= 4, "the runs have succeeded")
+        wait_until(lambda: stage.subscription("picky")["state"] == "parked", "it is parked in the end")
+        taken = receiver.by_run("/picky")
+        check(taken.pop(receiver.first) == [1], "later events of the run came before the one that was not taken")
+        check(list(taken.values()) == [[1, 2, 3, 4]] * 3, f"other runs were held up: {taken}")
+        check(stage.subscription("picky")["failures"] == 3, "its failures are not counted as they were")
+        check(stage.subscription("picky")["pending"] == 3, "what was not taken is not kept")
 
 
 def hostile_receivers_do_no_harm(directory, runner, kind):
@@ -227,6 +245,7 @@ def main():
             ("order per run is kept while the receiver fails", order_is_kept_under_failures),
             ("killed dispatchers lose nothing and keep the order", killed_dispatchers_lose_nothing),
             ("a dead endpoint is parked and blocks nobody", a_dead_endpoint_blocks_nobody),
+            ("an event that nobody takes holds up its run alone", an_event_that_nobody_takes_holds_up_its_run_alone),
             ("hostile receivers do no harm", hostile_receivers_do_no_harm),
             ("private addresses are refused where that is asked for", public_only_refuses_this_machine),
             ("public libraries verify and read both modes", standard_libraries_understand_them)):

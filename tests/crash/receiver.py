@@ -42,6 +42,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
         else:
             self.be_ok(receiver, event)
 
+    def be_picky(self, receiver, event):
+        """Never takes the second event of the run that it heard of first."""
+        with receiver.lock:
+            receiver.first = receiver.first or event["source"]
+        if event["source"] == receiver.first and event["data"]["n"] == 2:
+            self.answer(400)
+        else:
+            self.be_ok(receiver, event)
+
     def be_early(self, _receiver, _event):
         self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")
         self.close_connection = True
@@ -106,6 +115,7 @@ class Receiver:
         self.taken = collections.defaultdict(list)  # path -> events, in order
         self.tried = collections.Counter()
         self.refused_at = self.came_again_at = 0
+        self.first = None
         self.closing = False
         self.server = Server(("127.0.0.1", 0), Handler)
         self.server.receiver = self
