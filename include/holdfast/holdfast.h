@@ -5,6 +5,7 @@
 
 #include <holdfast/client.h>
 #include <holdfast/function.h>
+#include <holdfast/outbox.h>
 #include <holdfast/schedule.h>
 #include <holdfast/token.h>
 #include <holdfast/transition.h>

@@ -215,6 +215,14 @@ void hf__transition_timers(struct hf__batch *batch, int tenant, const hf_id *run
                            const hf_transition *transition, int64_t *earliest);
 void hf__transition_outbox(struct hf__batch *batch, int tenant, const hf_id *run, int64_t seq,
                            const hf_transition *transition);
+/* The engine's own events of a turn that ends a run badly, and of a letter that may become dead by it. They are written
+ * only if it is so, and if a subscription wants them. */
+void hf__alert_failed(struct hf__batch *batch, const struct hf__op *op);
+void hf__alert_letter(struct hf__batch *batch, int tenant, const hf_id *run, const hf_id *letter,
+                      const char *signal);
+/* A run that delivers events wants to sleep: asks whether it may, and marks those that may not as having unseen mail. */
+void hf__ask_deliveries(struct hf__batch *batch, const struct hf__op *op);
+void hf__note_deliveries(struct hf__batch *batch);
 void hf__transition_tasks(struct hf__batch *batch, int tenant, const hf_id *run,
                           const hf_transition *transition);
 

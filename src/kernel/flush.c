@@ -286,7 +286,7 @@ static hf_code send_writes(struct hf__batch *batch, hf_error *err)
         HF__STMT_INSERT_DEBOUNCED, HF__STMT_INSERT_FIRST_EVENTS, HF__STMT_INSERT_TAGS,
         HF__STMT_CONSUME_SIGNALS,  HF__STMT_CONSUME_ENDS,        HF__STMT_BLAME_SIGNALS,
         HF__STMT_CANCEL_TIMERS,    HF__STMT_PUT_TIMERS,          HF__STMT_INSERT_SIGNALS,
-        HF__STMT_INSERT_OUTBOX,    HF__STMT_INSERT_TASKS,
+        HF__STMT_ANNOUNCE_OUTBOX,  HF__STMT_INSERT_OUTBOX,       HF__STMT_INSERT_TASKS,
     };
     hf__batch_sort(batch, HF__STMT_FINISH_RUNS);
     hf__batch_sort(batch, HF__STMT_SAVE_STEPS);

@@ -72,12 +72,14 @@ static void fill_heartbeat(struct hf__batch *batch, struct hf__op *op)
 
 void hf__short_fill(struct hf__batch *batch, struct hf__op *op)
 {
-    if (op->kind == HF__OP_COMMIT)
+    if (op->kind == HF__OP_COMMIT) {
         hf__fill_end(hf__batch_add(batch, HF__STMT_FINISH_RUNS), op);
-    else if (op->kind == HF__OP_STEP)
+        hf__alert_failed(batch, op);
+    } else if (op->kind == HF__OP_STEP) {
         fill_step(batch, op);
-    else
+    } else {
         fill_heartbeat(batch, op);
+    }
 }
 
 /* Remembers which runs a short way has written, and tells their watchers. */

@@ -345,6 +345,9 @@ hf_code hf__program_handle(hf_ctx *ctx, const char *input, hf_error *err, void *
 /* chores.c: the engine's own workflows */
 hf_handler hf__chore_find(const char *workflow);
 
+/* dispatch_chore.c */
+hf_code hf__dispatch_chore(hf_ctx *ctx, const char *input, hf_error *err, void *arg);
+
 /* schedule_chore.c */
 hf_code hf__schedule_chore(hf_ctx *ctx, const char *input, hf_error *err, void *arg);
 

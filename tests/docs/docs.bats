@@ -32,6 +32,7 @@ reference_pages="docs/cli.md docs/lifecycle.md docs/postgres.md"
 @test "docs/journal.md works as shown" { page docs/journal.md; }
 @test "docs/schedules.md works as shown" { page docs/schedules.md; }
 @test "docs/http.md works as shown" { page docs/http.md; }
+@test "docs/outbox.md works as shown" { page docs/outbox.md; }
 @test "docs/faq.md works as shown" { page docs/faq.md; }
 @test "docs/functions.md works as shown" { page docs/functions.md; }
 @test "docs/versions.md works as shown" { page docs/versions.md; }
@@ -46,7 +47,7 @@ reference_pages="docs/cli.md docs/lifecycle.md docs/postgres.md"
         tr -d ' (' | sort -u >"$BATS_TEST_TMPDIR/declared"
     [ -s "$BATS_TEST_TMPDIR/declared" ]
     while read -r name; do
-        sed -n '/^```c /,/^```$/p' docs/c-api.md docs/functions.md docs/versions.md docs/access.md | grep -qE "\b$name\(" || { echo "not called: $name"; false; }
+        sed -n '/^```c /,/^```$/p' docs/c-api.md docs/functions.md docs/outbox.md docs/versions.md docs/access.md | grep -qE "\b$name\(" || { echo "not called: $name"; false; }
     done <"$BATS_TEST_TMPDIR/declared"
 }
 

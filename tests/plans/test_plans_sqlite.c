@@ -50,6 +50,12 @@ static const struct allowed {
     { "list_workflows", "USE TEMP B-TREE", "a table of some hundred rows" },
     { "list_children", "USE TEMP B-TREE", "the children of one run" },
     { "count_children", "USE TEMP B-TREE", "the children of one run" },
+    { "insert_outbox", "SEARCH s USING INDEX sqlite_autoindex_subscription_2 (tenant_id=?)",
+      "a tenant's subscriptions" },
+    { "list_subscriptions", "SEARCH s USING INDEX sqlite_autoindex_subscription_2 (tenant_id=?)",
+      "a tenant's subscriptions" },
+    { "count_undelivered", "SEARCH o USING INDEX outbox_waiting (tenant_id=?)",
+      "what is not delivered, to a limit" },
     { "find_heads", "SCAN p", "the rows of the recursion at hand" },
     { "find_heads", "SCAN h", "its result" },
     { "claim_runs", "SCAN n", "tenants, of which there are few" },
@@ -181,6 +187,8 @@ static void fill(void)
             "INSERT INTO run_tag SELECT 1, 't' || created_at % 10, id FROM run;"
             "INSERT INTO outbox (id, tenant_id, run_id, seq, type, created_at) "
             "SELECT randomblob(16), 1, id, 1, 'x', 0 FROM run WHERE created_at % 4 = 0;"
+            "INSERT INTO delivery (subscription_id, position, outbox_id) "
+            "SELECT randomblob(16), position, id FROM outbox;"
             "INSERT INTO task (tenant_id, id, run_id, name, created_at, updated_at) "
             "SELECT 1, randomblob(16), id, 'x', 0, 0 FROM run WHERE created_at % 4 = 0;"
             "COMMIT; ANALYZE");
