@@ -5,7 +5,9 @@
 
 #include <holdfast/client.h>
 #include <holdfast/function.h>
+#include <holdfast/outbox.h>
 #include <holdfast/schedule.h>
+#include <holdfast/token.h>
 #include <holdfast/transition.h>
 
 #endif

@@ -373,6 +373,10 @@ static hf_code check_outgoing(const hf_transition *t, size_t max_payload, hf_err
     for (size_t i = 0; code == HF_OK && i < t->outbox_count; i++) {
         const hf_new_outbox *entry = &t->outbox[i];
         code = hf__label_check("outbox type", entry->type ? entry->type : "", HF__MAX_LABEL, err);
+        if (code == HF_OK && strncmp(entry->type, HF__CHORE_PREFIX, strlen(HF__CHORE_PREFIX)) == 0)
+            code = hf__fail(err, HF_INVALID,
+                            "types that begin with \"" HF__CHORE_PREFIX
+                            "\" are the engine's own: choose another");
         if (code == HF_OK)
             code = hf__check_json("outbox payload", entry->payload, max_payload, err);
     }

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <pthread.h>
+#include <string.h>
 #include <time.h>
 
 #include "client/ask.h"
@@ -63,7 +64,7 @@ static void waiter_sleep(struct waiter *waiter, int64_t until)
     pthread_mutex_unlock(&waiter->mutex);
 }
 
-hf_code hf__watch_run(hf_client *client, hf_id run, enum hf__watch_level level, hf_error *err)
+static hf_code mark(hf_client *client, hf_id run, enum hf__watch_level level, hf_error *err)
 {
     struct hf__ask ask;
     struct hf__cell *c = hf__ask_begin(&ask, client->engine, HF__STMT_WATCH_RUN);
@@ -72,6 +73,26 @@ hf_code hf__watch_run(hf_client *client, hf_id run, enum hf__watch_level level, 
     c[2] = hf__number((int)level);
     hf_code code = hf__ask_send(&ask, err);
     hf__ask_end(&ask);
+    return code;
+}
+
+static bool is_locked(hf_code code, const hf_error *why)
+{
+    return code == HF_STORE && strcmp(why->sqlstate, "55P03") == 0;
+}
+
+/* A commit that is under way for longer than the store waits for locks is waited for: what it brings may be the news. */
+hf_code hf__watch_run(hf_client *client, hf_id run, enum hf__watch_level level, int64_t until,
+                      hf_error *err)
+{
+    hf_error why = { 0 };
+    hf_code code = mark(client, run, level, &why);
+    while (is_locked(code, &why) && hf__monotonic_us() < until)
+        code = mark(client, run, level, &why);
+    if (is_locked(code, &why))
+        code = hf__fail(&why, HF_TIMEOUT, "somebody works on the run's row in the store");
+    if (code != HF_OK && err)
+        *err = why;
     return code;
 }
 
@@ -98,7 +119,7 @@ hf_code hf_wait(hf_client *client, hf_run **out, hf_id id, int64_t timeout, hf_e
     struct waiter waiter;
     code = waiter_start(&waiter, client, id, err);
     while (worth_waiting(code)) {
-        code = hf__watch_run(client, id, HF__WATCH_END, err);
+        code = hf__watch_run(client, id, HF__WATCH_END, until, err);
         if (code == HF_OK) {
             hf_run_free(run);
             run = NULL;
@@ -128,7 +149,7 @@ hf_code hf_events_follow(hf_client *client, hf_events **out, hf_id id, int64_t a
     hf_code code = waiter_start(&waiter, client, id, err);
     while (worth_waiting(code)) {
         hf_events *events = NULL;
-        code = hf__watch_run(client, id, HF__WATCH_EVENTS, err);
+        code = hf__watch_run(client, id, HF__WATCH_EVENTS, until, err);
         if (code == HF_OK)
             code = hf_events_list(client, &events, id, after_seq, limit, err);
         if (code == HF_OK && events->count > 0) {

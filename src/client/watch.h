@@ -7,7 +7,9 @@
 
 enum hf__watch_level { HF__WATCH_END = 1, HF__WATCH_EVENTS = 2 };
 
-/* From here on the run's end, or each of its events, is told. Listen first, then mark, then look. */
-hf_code hf__watch_run(hf_client *client, hf_id run, enum hf__watch_level level, hf_error *err);
+/* From here on the run's end, or each of its events, is told. Listen first, then mark, then look. HF_TIMEOUT: somebody else
+ * held the run's row until `until` (monotonic us). */
+hf_code hf__watch_run(hf_client *client, hf_id run, enum hf__watch_level level, int64_t until,
+                      hf_error *err);
 
 #endif

@@ -8,5 +8,15 @@
 #define HF__CHORE_CANCEL_CHILDREN "holdfast.cancel_children"
 /* Key: a schedule's name. Starts runs when they are due; see schedule/spec.h. */
 #define HF__CHORE_SCHEDULE "holdfast.schedule"
+/* Key: a subscription's name. Delivers events to it. */
+#define HF__CHORE_DISPATCH "holdfast.dispatch"
+/* What it waits for when there is nothing to deliver: the flush that writes events wakes it. */
+#define HF__WAITING_OUTBOX "outbox"
+
+/* Types of the engine's own events. */
+#define HF__ALERT_FAILED "holdfast.run.failed"
+#define HF__ALERT_NO_HANDLER "holdfast.run.no_handler"
+#define HF__ALERT_DEAD_LETTER "holdfast.dead_letter"
+#define HF__ALERT_PARKED "holdfast.subscription.parked"
 
 #endif

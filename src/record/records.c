@@ -2,7 +2,9 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "record/field.h"
 
+#include <holdfast/outbox.h>
 #include <holdfast/schedule.h>
+#include <holdfast/token.h>
 
 #include <stddef.h>
 
@@ -131,4 +133,48 @@ const struct hf__field hf__schedule_fields[] = {
     FIELD(hf_schedule, skipped, INT64),   FIELD(hf_schedule, queued, INT),
     FIELD(hf_schedule, last_error, TEXT), FIELD(hf_schedule, created_at, TIME),
     FIELD(hf_schedule, updated_at, TIME), { NULL, HF__FIELD_TEXT, 0 },
+};
+
+const struct hf__field hf__token_fields[] = {
+    FIELD(hf_token, id, ID),
+    FIELD(hf_token, name, TEXT),
+    { "roles", HF__FIELD_WORDS, offsetof(hf_token, role_names) },
+    FIELD(hf_token, created_at, TIME),
+    FIELD(hf_token, created_by, TEXT),
+    FIELD(hf_token, expires_at, TIME),
+    FIELD(hf_token, revoked_at, TIME),
+    FIELD(hf_token, revoked_by, TEXT),
+    { NULL, HF__FIELD_TEXT, 0 },
+};
+
+const struct hf__field hf__subscription_fields[] = {
+    FIELD(hf_subscription, name, TEXT),
+    FIELD(hf_subscription, url, TEXT),
+    FIELD(hf_subscription, events, WORDS),
+    FIELD(hf_subscription, mode, TEXT),
+    FIELD(hf_subscription, state, TEXT),
+    FIELD(hf_subscription, max_failures, INT),
+    FIELD(hf_subscription, failures, INT),
+    FIELD(hf_subscription, last_error, TEXT),
+    FIELD(hf_subscription, retry_at, TIME),
+    FIELD(hf_subscription, pending, INT64),
+    FIELD(hf_subscription, oldest_at, TIME),
+    FIELD(hf_subscription, run, ID),
+    FIELD(hf_subscription, created_at, TIME),
+    FIELD(hf_subscription, updated_at, TIME),
+    { NULL, HF__FIELD_TEXT, 0 },
+};
+
+const struct hf__field hf__outbox_fields[] = {
+    FIELD(hf_outbox_entry, id, ID),
+    FIELD(hf_outbox_entry, position, INT64),
+    FIELD(hf_outbox_entry, run, ID),
+    FIELD(hf_outbox_entry, type, TEXT),
+    FIELD(hf_outbox_entry, payload, JSON),
+    FIELD(hf_outbox_entry, created_at, TIME),
+    FIELD(hf_outbox_entry, published_at, TIME),
+    FIELD(hf_outbox_entry, pending, INT),
+    FIELD(hf_outbox_entry, attempts, INT),
+    FIELD(hf_outbox_entry, last_error, TEXT),
+    { NULL, HF__FIELD_TEXT, 0 },
 };

@@ -16,11 +16,11 @@
 #include <string.h>
 
 enum {
-    RING = 4096,       /* lines that are kept */
-    PAGE = 2000,       /* lines of one look */
-    BACKLOG = 200,     /* positions before the newest at which the reader begins */
-    TOO_FAR = 20000,   /* positions behind at which it goes on with the newest */
-    BATCH = 16 * 1024, /* bytes for a listener at a time: 10,000 that do not read take 160 MB */
+    RING = 4096,     /* lines that are kept */
+    PAGE = 2000,     /* lines of one look */
+    BACKLOG = 200,   /* positions before the newest at which the reader begins */
+    TOO_FAR = 20000, /* positions behind at which it goes on with the newest */
+    BATCH = 8192,    /* bytes for a listener at a time: who does not read costs some 40 kB */
     MOST_LAST = 500
 };
 
@@ -29,7 +29,7 @@ enum {
 #define LINGER HF_SECONDS(10) /* the reader goes on for so long when nobody listens */
 #define KEEP_ALIVE HF_SECONDS(15)
 #define SHORTEST_LOOK HF_MILLISECONDS(4) /* at a listener that has more to read */
-#define LONGEST_LOOK HF_SECONDS(1)
+#define LONGEST_LOOK HF_SECONDS(4)
 
 /* What the listeners listen to, in the park's table of runs: no run has this id. */
 static const hf_id channel = { { 0xff, 'f', 'e', 'e', 'd' } };

@@ -29,7 +29,7 @@ hf_code hf__wait_for_end(struct hf__request *request, hf_id run, int64_t wait, h
     if (!request->deadline)
         request->deadline = hf__monotonic_us() + (wait < LONGEST_WAIT ? wait : LONGEST_WAIT);
     hf__park_listen(request, run);
-    hf_code code = hf__watch_run(request->client, run, HF__WATCH_END, err);
+    hf_code code = hf__watch_run(request->client, run, HF__WATCH_END, request->deadline, err);
     if (code == HF_OK)
         code = hf_get(request->client, &found, run, err);
     if (code == HF_OK && (hf_status_finished(found->status) || hf__request_must_answer(request)))
@@ -106,7 +106,8 @@ hf_code hf__follow_events(struct hf__request *request, hf_id run, int64_t after,
     if (code != HF_OK)
         return code;
     hf__park_listen(request, run);
-    code = hf__watch_run(request->client, run, HF__WATCH_EVENTS, err);
+    code = hf__watch_run(request->client, run, HF__WATCH_EVENTS, hf__monotonic_us() + SAFETY_LOOK,
+                         err);
     if (code == HF_OK)
         code = is_over(request, run, &over, err);
     if (code != HF_OK)

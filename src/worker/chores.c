@@ -69,6 +69,7 @@ static const struct {
 } chores[] = {
     { HF__CHORE_CANCEL_CHILDREN, cancel_children },
     { HF__CHORE_SCHEDULE, hf__schedule_chore },
+    { HF__CHORE_DISPATCH, hf__dispatch_chore },
 };
 
 hf_handler hf__chore_find(const char *workflow)

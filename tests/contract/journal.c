@@ -226,6 +226,36 @@ static void whoever_waits_for_a_run_is_woken_by_its_end(void **state)
     hf_run_free(run);
 }
 
+static void *wait_for_end(void *arg)
+{
+    hf_error err;
+    hf_run *run = NULL;
+    if (hf_wait(fx.client, &run, *(hf_id *)arg, HF_SECONDS(20), &err) != HF_OK)
+        return NULL;
+    hf_run_free(run);
+    return arg;
+}
+
+/* A large commit holds its run for longer than the store waits for locks. */
+static void whoever_waits_for_a_run_outlasts_a_lock_on_it(void **state)
+{
+    hf_id id = run_that_is(HF_WAITING, 0);
+    hf_run *run = NULL;
+    pthread_t thread;
+    void *done = NULL;
+    (void)state;
+    if (fx.backend != BACKEND_POSTGRES)
+        skip();
+    sql("BEGIN");
+    sql("SELECT 1 FROM run WHERE id = %s FOR UPDATE", sql_id(id));
+    assert_int_equal(pthread_create(&thread, NULL, wait_for_end, &id), 0);
+    assert_code(hf_wait(fx.client, &run, id, HF_MILLISECONDS(700), &fx.error), HF_TIMEOUT);
+    sql("COMMIT");
+    change(id, HF_CANCEL);
+    pthread_join(thread, &done);
+    assert_non_null(done);
+}
+
 static void the_journal_of_an_unknown_run_is_not_found(void **state)
 {
     hf_events *events = NULL;
@@ -255,5 +285,6 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(a_run_cannot_be_replaced_to_hide_what_it_was),
     CONTRACT_TEST(a_follower_is_woken_by_the_next_line),
     CONTRACT_TEST(whoever_waits_for_a_run_is_woken_by_its_end),
+    CONTRACT_TEST(whoever_waits_for_a_run_outlasts_a_lock_on_it),
 };
 CONTRACT("journal", tests)

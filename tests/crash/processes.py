@@ -32,13 +32,15 @@ def check(condition, message):
 
 
 def wait_until(condition, what, seconds=60):
-    end = time.monotonic() + seconds * PATIENCE
+    """Looks the less often the longer it takes: looking costs the machine more than waiting."""
+    begin = time.monotonic()
     while True:
         answer = condition()
         if answer:
             return answer
-        check(time.monotonic() < end, f"waited {seconds} s in vain: {what}")
-        time.sleep(0.02)
+        waited = time.monotonic() - begin
+        check(waited < seconds * PATIENCE, f"waited {seconds} s in vain: {what}")
+        time.sleep(min(0.2, max(0.02, waited / 8)))
 
 
 def die_with_parent(signal_number=signal.SIGKILL):

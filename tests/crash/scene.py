@@ -77,7 +77,8 @@ class Scene:
 
     def begun(self, count=1):
         """Waits until so many handlers have begun in all."""
-        wait_until(lambda: len(self.lines("start")) >= count, f"{count} handlers have begun")
+        wait_until(lambda: (b"\n" + self.log.read_bytes()).count(b"\nstart ") >= count,
+                   f"{count} handlers have begun")
 
     def lines(self, kind):
         words = (line.split() for line in self.log.read_text().splitlines())

@@ -150,8 +150,9 @@ def the_program_of_a_killed_worker_works_in_vain(directory, kind):
 def a_stop_does_not_wait_for_a_store_that_is_away(directory, kind):
     """What it could not commit is begun again by another worker, when the lease has ended."""
     with Scene(directory, kind) as scene:
+        scene.define("crash.held", lease="6s")
         worker = scene.worker(threads=1, stop_limit=500)
-        run = scene.trigger_one("crash.long", "held", '{"ms":1500,"stubborn":1}')
+        run = scene.trigger_one("crash.held", "held", '{"ms":1500,"stubborn":1}')
         scene.begun(1)
         outage = outage_of(scene.store)
         wait_until(lambda: scene.lines("store_lost"), "the worker says that the store is away")

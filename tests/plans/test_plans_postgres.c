@@ -14,8 +14,8 @@ static struct scratch scratch;
 static char complaints[16384];
 
 /* Tables that grow with the work. */
-static const char *const big_tables[] = { "run",  "event",   "signal",     "outbox",
-                                          "task", "run_tag", "dead_letter" };
+static const char *const big_tables[] = { "run",  "event",   "signal",      "outbox",
+                                          "task", "run_tag", "dead_letter", "delivery" };
 
 /* What a statement may do all the same. */
 static const struct allowed {
@@ -36,6 +36,13 @@ static const struct allowed {
     { "count_minutes", "sorts", "the minutes of an hour" },
     { "lock_flow", "sorts", "the workflows of one claim" },
     { "claim_limited", "sorts", "the runs of one claim" },
+    { "insert_outbox", "sorts", "the subscriptions that get events of one flush" },
+    { "lock_outbox", "sorts", "the events of one delivery" },
+    { "list_subscriptions", "sorts", "a table of some hundred rows" },
+    { "list_outbox", "outbox: reads all of a tenant's", "a page, from a cursor on, of any filter" },
+    { "list_undelivered", "outbox: reads all of a tenant's", "a page of what is not delivered" },
+    { "count_undelivered", "outbox: reads all of a tenant's", "what is not delivered, to a limit" },
+    { "expire_outbox", "outbox: reads all of a tenant's", "from the oldest on, to a limit" },
 };
 
 static bool is_allowed(const char *statement, const char *complaint)
@@ -74,9 +81,10 @@ static const char *text_of(const json_t *node, const char *name)
 /* An index is used well when more than the tenant is looked up in it. */
 static bool is_narrow(const char *condition)
 {
-    static const char *const columns[] = { "(id ",     "run_id ", " id ",     "lane ",
-                                           "key ",     "parent ", "(tag ",    "workflow_id ",
-                                           "subject ", " tag ",   ".parent ", "slot " };
+    static const char *const columns[] = {
+        "(id ",         "run_id ",  " id ",  "lane ",    "key ",  "parent ",    "(tag ",
+        "workflow_id ", "subject ", " tag ", ".parent ", "slot ", "outbox_id ", "subscription_id "
+    };
     for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
         if (strstr(condition, columns[i]))
             return true;
@@ -210,6 +218,8 @@ static void fill(int runs)
     pg_do(scratch.pg, "INSERT INTO holdfast.outbox (id, tenant_id, run_id, seq, type, created_at) "
                       "SELECT gen_random_uuid(), 1, r.id, 1, 'x', 0 FROM holdfast.run r WHERE "
                       "r.created_at %% 4 = 1");
+    pg_do(scratch.pg, "INSERT INTO holdfast.delivery (subscription_id, position, outbox_id) "
+                      "SELECT gen_random_uuid(), o.position, o.id FROM holdfast.outbox o");
     pg_do(scratch.pg,
           "INSERT INTO holdfast.task (tenant_id, id, run_id, name, created_at, updated_at) "
           "SELECT 1, gen_random_uuid(), r.id, 'x', 0, 0 FROM holdfast.run r WHERE r.created_at %% "

@@ -52,6 +52,12 @@ static const struct allowed {
     { "list_failed", "SCAN p", "one page" },
     { "list_failed", "USE TEMP B-TREE", "runs that failed and that nobody cared for yet" },
     { "count_children", "USE TEMP B-TREE", "the children of one run" },
+    { "insert_outbox", "SEARCH s USING INDEX sqlite_autoindex_subscription_2 (tenant_id=?)",
+      "a tenant's subscriptions" },
+    { "list_subscriptions", "SEARCH s USING INDEX sqlite_autoindex_subscription_2 (tenant_id=?)",
+      "a tenant's subscriptions" },
+    { "count_undelivered", "SEARCH o USING INDEX outbox_waiting (tenant_id=?)",
+      "what is not delivered, to a limit" },
     { "find_heads", "SCAN p", "the rows of the recursion at hand" },
     { "find_heads", "SCAN h", "its result" },
     { "claim_runs", "SCAN n", "tenants, of which there are few" },
@@ -68,6 +74,7 @@ static const struct allowed {
     { "charge_starts", "SCAN s", "the one workflow" },
     { "served_lanes", "SCAN l", "a worker that serves all tenants learns all lanes" },
     { "count_runs", "SCAN r", "counts what an operator's filter matches" },
+    { "list_tokens", "SEARCH api_token", "all tokens of a tenant, for an operator" },
 };
 
 static bool starts_with(const char *text, const char *start)
@@ -183,6 +190,8 @@ static void fill(void)
             "INSERT INTO run_tag SELECT 1, 't' || created_at % 10, id FROM run;"
             "INSERT INTO outbox (id, tenant_id, run_id, seq, type, created_at) "
             "SELECT randomblob(16), 1, id, 1, 'x', 0 FROM run WHERE created_at % 4 = 0;"
+            "INSERT INTO delivery (subscription_id, position, outbox_id) "
+            "SELECT randomblob(16), position, id FROM outbox;"
             "INSERT INTO task (tenant_id, id, run_id, name, created_at, updated_at) "
             "SELECT 1, randomblob(16), id, 'x', 0, 0 FROM run WHERE created_at % 4 = 0;"
             "COMMIT; ANALYZE");

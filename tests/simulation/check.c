@@ -87,6 +87,10 @@ void check_open(struct world *world)
                        "(SELECT count(*) FROM task WHERE run_id = ?1 AND payload = ?2), "
                        "(SELECT count(*) FROM signal WHERE run_id = ?1 AND type = 'timer' AND "
                        "payload = ?2)");
+    sql->held = prepare(world, "SELECT count(*) FROM run WHERE lane = ?1 AND status = 1 AND "
+                               "deleted_at IS NULL AND run_at > ?2");
+    sql->due = prepare(world, "SELECT min(run_at) FROM run WHERE status <= 3 AND deleted_at IS "
+                              "NULL AND (lane <> ?1 OR status = 1)");
 }
 
 void check_close(struct world *world)
@@ -96,7 +100,8 @@ void check_close(struct world *world)
                             sql->events,  sql->mail,     sql->marks,      sql->changes,
                             sql->steps,   sql->signal,   sql->made,       sql->unseen,
                             sql->lines,   sql->saved,    sql->steps_told, sql->results,
-                            sql->totals,  sql->consumed, sql->outbox,     sql->debounces };
+                            sql->totals,  sql->consumed, sql->outbox,     sql->held,
+                            sql->due,     sql->debounces };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         sqlite3_finalize(all[i]);
 }
@@ -450,15 +455,18 @@ void check_job(struct world *world, const struct job *job)
 /* One that was deleted counts until its lease ends; a holder who comes back after that is one too many. */
 int limit_left(struct world *world)
 {
-    char text[200];
-    snprintf(text, sizeof text,
-             "SELECT count(*) FROM run WHERE lane = %d AND status = 1 AND deleted_at IS NULL "
-             "AND run_at > %" PRId64,
-             (int)world->lanes[0], world->now);
-    sqlite3_stmt *stmt = prepare(world, text);
-    int held = (int)first_number(stmt);
-    sqlite3_finalize(stmt);
-    return world->max_running ? world->max_running - held : INT_MAX;
+    sqlite3_stmt *stmt = world->sql.held;
+    if (!world->max_running)
+        return INT_MAX;
+    sqlite3_bind_int(stmt, 1, world->lanes[0]);
+    sqlite3_bind_int64(stmt, 2, world->now);
+    return world->max_running - (int)first_number(stmt);
+}
+
+int64_t next_due(struct world *world)
+{
+    sqlite3_bind_int(world->sql.due, 1, limit_left(world) <= 0 ? world->lanes[0] : 0);
+    return first_number(world->sql.due);
 }
 
 void check_limit(struct world *world)

@@ -79,6 +79,14 @@ static bool play_seed(struct world *world, const struct settings *s, uint64_t se
     return !world->broken;
 }
 
+/* Nothing here has threads, nor asks how much memory SQLite takes. */
+static void lighten_sqlite(void)
+{
+    sqlite3_config(SQLITE_CONFIG_SINGLETHREAD);
+    sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+    sqlite3_config(SQLITE_CONFIG_LOOKASIDE, 1200, 1000);
+}
+
 /* Every PROCESSES-th seed, beginning with `offset`. Returns the number that failed. */
 static int play_share(const struct settings *s, uint64_t offset, uint64_t *playing)
 {
@@ -87,6 +95,7 @@ static int play_share(const struct settings *s, uint64_t offset, uint64_t *playi
     if (!world)
         return 1;
     world->verbose = s->verbose;
+    lighten_sqlite();
     world_open(world);
     for (uint64_t i = offset; i < s->seeds && failures < FAILURES_MOST; i += PROCESSES)
         failures += !play_seed(world, s, *playing = s->first + i);

@@ -161,6 +161,8 @@ struct check_statements {
     sqlite3_stmt *consumed;
     sqlite3_stmt *outbox;
     sqlite3_stmt *debounces;
+    sqlite3_stmt *held; /* of a lane, by leases that have not ended */
+    sqlite3_stmt *due;  /* the first time, but of what waits in one lane */
 };
 
 struct world {
@@ -276,6 +278,8 @@ void check_cascade(struct world *world, const struct job *job);
 void check_limit(struct world *world);
 /* Slots that nobody holds by a lease. */
 int limit_left(struct world *world);
+/* The first time at which something is due that no limit keeps back; 0: never. */
+int64_t next_due(struct world *world);
 /* What the run of a story must hold, whatever became of it. */
 void check_story(struct world *world, const struct known *known, hf_status status);
 void check_delivery(struct world *world, struct known *known, const hf_claimed *claimed);

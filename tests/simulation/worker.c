@@ -29,7 +29,8 @@ static bool is_limited(const struct world *world, int32_t lane)
     return lane == world->lanes[0] && world->max_running;
 }
 
-/* The heads of all lanes, or of those that no limit closes, most urgent first. NULL: there are none. */
+/* The heads of all lanes, or of those that no limit closes, most urgent first. NULL: there are none. In the calm end, where
+ * time stands still, workers know when there is nothing to claim yet: else most of their claims were in vain. */
 static struct hf__claim_head *heads(struct world *world, size_t *count, bool open_only)
 {
     struct hf__table in, out;
@@ -51,7 +52,8 @@ static struct hf__claim_head *heads(struct world *world, size_t *count, bool ope
         for (int i = 0; i < out.nrows; i++) {
             const struct hf__cell *c = hf__table_row(&out, i);
             bool closed = full && is_limited(world, (int32_t)hf__as_number(c[0]));
-            if (hf__as_number(c[1]) == priority && !closed)
+            bool early = world->calm && open_only && hf__as_number(c[2]) > world->now;
+            if (hf__as_number(c[1]) == priority && !closed && !early)
                 found[(*count)++] = (struct hf__claim_head){
                     .lane = (int32_t)hf__as_number(c[0]),
                     .priority = priority,

@@ -259,16 +259,10 @@ static void advance(struct world *world)
         world->latest = world->now;
 }
 
-/* To the next time at which something is due that no limit keeps back, or to now: time has passed since the workers
- * looked. */
+/* To the next time at which something is due, or to now: time has passed since the workers looked. */
 static bool skip_to_next(struct world *world)
 {
-    int closed = limit_left(world) <= 0 ? world->lanes[0] : 0;
-    int64_t next = ask_number(
-        world, world_printf(world,
-                            "SELECT min(run_at) FROM run WHERE status <= 3 AND deleted_at IS NULL "
-                            "AND (lane <> %d OR status = 1)",
-                            closed));
+    int64_t next = next_due(world);
     if (next > world->now)
         world->now = next;
     if (next > world->latest)

@@ -2,7 +2,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <pthread.h>
 #include <string.h>
-#include <time.h>
 
 #include "worker/world.h"
 
@@ -117,7 +116,15 @@ static void a_ring_while_all_hands_are_busy_is_served_later(void **state)
         world_expect(ids[i], HF_SUCCEEDED);
 }
 
-/* Claims are counted by their turns of the lanes; a worker that spins makes thousands in that time. */
+/* What is due and cannot be had is looked for again after pauses that grow from 5 to 100 ms and beyond: 16 times in the
+ * first second, with three statements. A worker whose pauses do not grow looks hundreds of times, one that spins thousands.
+ * On a server that tests share, the workflows that others create make it look too. */
+static int most_looks(void)
+{
+    bool alone = world_is_in_memory() || world.directory[0];
+    return alone ? 100 : 1000;
+}
+
 static void a_ring_for_a_paused_workflow_does_not_make_it_spin(void **state)
 {
     atomic_int calls = 0;
@@ -129,11 +136,10 @@ static void a_ring_for_a_paused_workflow_does_not_make_it_spin(void **state)
     world_expect(world_trigger("shop.note.v1", NULL), HF_SUCCEEDED);
     assert_ok(hf_workflow_put(world.client, &paused, HF_SET_PAUSED, NULL));
     let_it_sleep();
+    int before = world_looks();
     hf_id id = world_trigger("shop.note.v1", NULL);
-    clock_t before = clock();
-    world_sleep(HF_SECONDS(2));
-    assert_true(clock() - before <
-                CLOCKS_PER_SEC); /* of the processor: one that spins takes all of it */
+    world_sleep(HF_SECONDS(1));
+    assert_in_range(world_looks() - before, 0, most_looks());
     assert_int_equal(atomic_load(&calls), 1);
     hf_run *run = world_get(id);
     assert_int_equal(run->status, HF_PENDING);

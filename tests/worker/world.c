@@ -9,10 +9,41 @@
 
 #include "worker/world.h"
 
+#include "client/client.h"
 #include "util/clock.h"
 
 struct world world;
 static const char *kind;
+
+/* ---- A driver that counts ---- */
+
+static struct hf__driver counting;
+static const struct hf__driver *real;
+static atomic_int looks;
+
+static hf_code counting_send(struct hf__conn *conn, enum hf__stmt stmt,
+                             const struct hf__table *params, struct hf__table *result,
+                             hf_error *err)
+{
+    if (stmt == HF__STMT_FIND_HEADS || stmt == HF__STMT_NEXT_DUE || stmt == HF__STMT_CLAIM_RUNS ||
+        stmt == HF__STMT_CLAIM_LIMITED)
+        atomic_fetch_add(&looks, 1);
+    return real->send(conn, stmt, params, result, err);
+}
+
+static void make_driver(void)
+{
+    real = strcmp(kind, "postgres") == 0 ? &hf__postgres_driver : &hf__sqlite_driver;
+    counting = *real;
+    counting.send = counting_send;
+}
+
+int world_looks(void)
+{
+    return atomic_load(&looks);
+}
+
+/* ---- The store ---- */
 
 static void choose_url(void)
 {
@@ -38,11 +69,13 @@ int world_set_up(void **state)
     static int counter;
     char tenant[64];
     hf_error err = { 0 };
+    struct hf__engine_options inner = { .driver = &counting };
     (void)state;
     choose_url();
+    make_driver();
     snprintf(tenant, sizeof tenant, "test-%ld-%lld-%d", (long)getpid(),
              (long long)hf__clock_now(&hf__system_clock), counter++);
-    if (hf_open(&world.root, world.url, NULL, &err) != HF_OK)
+    if (hf__open(&world.root, world.url, NULL, &inner, &err) != HF_OK)
         fail_msg("%s: %s", world.url, err.message);
     assert_ok(hf_tenant_create(world.root, tenant, NULL));
     assert_ok(hf_open_as(&world.client, world.root, tenant, "tester", NULL));

@@ -57,6 +57,8 @@ void world_expect(hf_id id, hf_status status);
 /* Waits until a counter reaches a value. */
 void world_await(atomic_int *counter, int value);
 void world_sleep(int64_t us);
+/* Statements by which workers have looked for work so far: for heads, for when to wake, and claims. */
+int world_looks(void);
 
 #define assert_ok(code) assert_int_equal((code), HF_OK)
 

@@ -1,17 +1,18 @@
 -- name: find_signals
 -- Signals that have arrived before, by id, consumed or not. Under the run's lock. Serves: signal.
--- takes: rows (run uuid, id text)
+-- takes: rows (tenant int, run uuid, id text)
 -- gives: (run uuid, id text)
-SELECT n.run, n.id FROM unnest($1::uuid[], $2::text[]) AS n(run, id)
- WHERE EXISTS (SELECT 1 FROM holdfast.signal s WHERE s.run_id = n.run AND s.id = n.id OFFSET 0);
+SELECT n.run, n.id FROM unnest($1::int[], $2::uuid[], $3::text[]) AS n(tenant, run, id)
+ WHERE EXISTS (SELECT 1 FROM holdfast.signal s WHERE s.run_id = n.run AND s.id = n.id AND s.tenant_id = n.tenant OFFSET 0);
 
 -- name: find_stale_signals
 -- Signals that were journalled as stale before, by what their journal line says. They have no place in the mailbox to
 -- be known by. Under the run's lock. Served by the primary key of event. Serves: signals with a token.
--- takes: rows (run uuid, data text)
+-- takes: rows (tenant int, run uuid, data text)
 -- gives: (run uuid, data text)
-SELECT n.run, n.data FROM unnest($1::uuid[], $2::text[]) AS n(run, data)
- WHERE EXISTS (SELECT 1 FROM holdfast.event e WHERE e.run_id = n.run AND e.kind = 4 AND e.data = n.data OFFSET 0);
+SELECT n.run, n.data FROM unnest($1::int[], $2::uuid[], $3::text[]) AS n(tenant, run, data)
+ WHERE EXISTS (SELECT 1 FROM holdfast.event e
+                WHERE e.run_id = n.run AND e.kind = 4 AND e.data = n.data AND e.tenant_id = n.tenant OFFSET 0);
 
 -- name: insert_signals
 -- Puts mail into mailboxes of locked runs. Serves: signal, child ends.
@@ -97,18 +98,6 @@ SELECT b.tenant_id, b.letter, b.run_id, 'poison: the run failed on this signal '
        json_build_object('id', b.id, 'type', b.type, 'name', b.name, 'payload', b.payload, 'token', b.token,
                          'sender', b.sender, 'occurred_at', b.occurred_at)::text, b.worker, b.consumed_at
   FROM blamed b WHERE b.consumed_at IS NOT NULL;
-
--- name: insert_outbox
--- Events that leave the system, in the order of the run's journal. Serves: commit, trigger with an initial
--- transition.
--- takes: rows (id uuid, tenant int, run uuid, seq bigint, type text, payload text)
--- gives: nothing
-INSERT INTO holdfast.outbox (id, tenant_id, run_id, seq, type, payload, created_at)
-SELECT n.id, n.tenant, n.run, n.seq, n.type, n.payload, holdfast.now()
-  FROM unnest($1::uuid[], $2::int[], $3::uuid[], $4::bigint[], $5::text[], $6::text[])
-       AS n(id, tenant, run, seq, type, payload)
- WHERE EXISTS (SELECT 1 FROM holdfast.run r WHERE r.tenant_id = n.tenant AND r.id = n.run OFFSET 0)
-ON CONFLICT (id) DO NOTHING;
 
 -- name: insert_tasks
 -- Questions to people. Serves: commit, trigger with an initial transition.

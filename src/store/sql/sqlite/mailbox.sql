@@ -1,15 +1,15 @@
 -- name: find_signals
 -- Signals that have arrived before, by id, consumed or not. Under the run's lock. Serves: signal.
--- takes: rows (run uuid, id text)
+-- takes: rows (tenant int, run uuid, id text)
 -- gives: (run uuid, id text)
-SELECT run_id, id FROM signal WHERE run_id = ?1 AND id = ?2;
+SELECT run_id, id FROM signal WHERE run_id = ?2 AND id = ?3 AND tenant_id = ?1;
 
 -- name: find_stale_signals
 -- Signals that were journalled as stale before, by what their journal line says. They have no place in the mailbox to
 -- be known by. Under the run's lock. Served by the primary key of event. Serves: signals with a token.
--- takes: rows (run uuid, data text)
+-- takes: rows (tenant int, run uuid, data text)
 -- gives: (run uuid, data text)
-SELECT ?1, ?2 WHERE EXISTS (SELECT 1 FROM event WHERE run_id = ?1 AND kind = 4 AND data = ?2);
+SELECT ?2, ?3 WHERE EXISTS (SELECT 1 FROM event WHERE run_id = ?2 AND kind = 4 AND data = ?3 AND tenant_id = ?1);
 
 -- name: insert_signals
 -- Puts mail into mailboxes of locked runs. Serves: signal, child ends.
@@ -65,15 +65,6 @@ SELECT s.tenant_id, ?5, s.run_id, 'poison: the run failed on this signal ' || s.
                    'sender', s.sender, 'occurred_at', s.occurred_at), ?4, s.consumed_at
   FROM signal s
  WHERE changes() = 1 AND s.run_id = ?2 AND s.id = ?3 AND s.tenant_id = ?1 AND s.consumed_at IS NOT NULL;
-
--- name: insert_outbox
--- Events that leave the system, in the order of the run's journal. Serves: commit, trigger with an initial
--- transition.
--- takes: rows (id uuid, tenant int, run uuid, seq bigint, type text, payload text)
--- gives: nothing
-INSERT INTO outbox (id, tenant_id, run_id, seq, type, payload, created_at)
-SELECT ?1, ?2, ?3, ?4, ?5, ?6, holdfast_now() WHERE EXISTS (SELECT 1 FROM run WHERE tenant_id = ?2 AND id = ?3)
-ON CONFLICT DO NOTHING;
 
 -- name: insert_tasks
 -- Questions to people. Serves: commit, trigger with an initial transition.
