@@ -133,7 +133,7 @@ bus.addEventListener('login', async () => {
     body: h('p', { class: 'muted' }, session.token ? 'This token is not good any more, or was never.' : 'This server wants a token. Make one with `holdfast token create`.'),
     fields: [{ name: 'token', label: 'Token', type: 'password', required: true, placeholder: 'hf_…' }, { name: 'remember', label: 'Remember', type: 'checks', choices: [{ value: 'yes', label: 'on this machine, after the browser is closed' }] }],
     act: async (values) => {
-      const answer = await fetch('/v1/workers', { headers: { Authorization: `Bearer ${values.token.trim()}` }, credentials: 'omit' });
+      const answer = await fetch('/v1/me', { headers: { Authorization: `Bearer ${values.token.trim()}` }, credentials: 'omit' });
       if (answer.status === 401) throw new Error('This token is not known here.');
       setToken(values.token.trim(), values.remember.length > 0);
       return true;

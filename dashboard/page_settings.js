@@ -33,7 +33,9 @@ function themeChoice() {
 function tenantChoice(signal) {
   const box = h('div', { class: 'setting' });
   if (session.token) {
-    fill(box, h('div', null, h('strong', null, 'Token'), h('p', { class: 'muted' }, 'This browser sends a token; it says for which tenant.')), button('Sign out', { onclick: () => { setToken(null); location.assign('/'); } }));
+    const who = h('p', { class: 'muted' }, 'This browser sends a token.');
+    get('/v1/me', { signal }).then((me) => { who.textContent = `${me.actor}, in the tenant ${me.tenant}: ${me.roles.join(', ')}`; }).catch(() => {});
+    fill(box, h('div', null, h('strong', null, 'Signed in'), who), button('Sign out', { onclick: () => { setToken(null); location.assign('/'); } }));
     return box;
   }
   const show = (names) => fill(box, h('div', null, h('label', { for: 'tenant' }, h('strong', null, 'Tenant')), h('p', { class: 'muted' }, 'Whose runs are shown.')),
@@ -43,12 +45,15 @@ function tenantChoice(signal) {
   return box;
 }
 
+/* From the first token on everybody needs one, so the browser that made it goes on with it. */
 async function createToken() {
+  const first = !session.token;
   const made = await dialog({
-    title: 'New token', action: 'Create',
+    title: first ? 'The first token' : 'New token', action: 'Create',
+    body: first && h('p', { class: 'muted' }, 'From now on everybody needs a token. This browser goes on with this one, so let it be an admin’s.'),
     fields: [
       { name: 'name', label: 'Name', required: true, placeholder: 'billing-service', about: 'Who uses it: the actor in the journal.' },
-      { name: 'roles', label: 'May', type: 'checks', choices: roles, value: ['read'] },
+      { name: 'roles', label: 'May', type: 'checks', choices: roles, value: first ? ['admin', 'root'] : ['read'] },
       { name: 'lifetime', label: 'Expires after', placeholder: 'never', about: 'As in 24h or 90d.' },
     ],
     act: (values) => {
@@ -57,6 +62,7 @@ async function createToken() {
     },
   });
   if (!made) return;
+  if (first) setToken(made.secret, false);
   await showSecret('The new token', made.secret, 'Send it as “Authorization: Bearer …”.');
   reload();
 }

@@ -220,16 +220,27 @@ export function menu(label, items) {
   const opener = h('button', { type: 'button', class: 'button', 'aria-haspopup': 'menu', 'aria-expanded': 'false', 'aria-label': label, title: label, onclick: () => (list.hidden ? open() : close()) }, icon('more'));
   const box = h('div', { class: 'menu-box' }, opener, list);
   const outside = (event) => { if (!box.contains(event.target)) close(false); };
+  const away = () => close(false);
+  /* Fixed, so that a table that scrolls does not cut it off. */
+  function place() {
+    const at = opener.getBoundingClientRect();
+    const below = innerHeight - at.bottom > list.offsetHeight + 8;
+    list.style.top = `${below ? at.bottom + 4 : at.top - list.offsetHeight - 4}px`;
+    list.style.right = `${document.documentElement.clientWidth - at.right}px`;
+  }
   function open() {
     list.hidden = false;
+    place();
     opener.setAttribute('aria-expanded', 'true');
-    list.firstElementChild?.focus();
+    list.firstElementChild?.focus({ preventScroll: true });
     document.addEventListener('pointerdown', outside);
+    addEventListener('scroll', away, { capture: true, once: true });
   }
   function close(back = true) {
     list.hidden = true;
     opener.setAttribute('aria-expanded', 'false');
     document.removeEventListener('pointerdown', outside);
+    removeEventListener('scroll', away, { capture: true });
     if (back) opener.focus();
   }
   list.addEventListener('keydown', (event) => {

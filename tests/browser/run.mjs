@@ -375,6 +375,53 @@ test('a server that wants a token is given one, and no more is asked', async (op
   check((await page.evaluate(() => localStorage.getItem('holdfast.token'))) === null, 'it remembers a token that it was not told to');
 });
 
+test('the first token signs this browser in, and every other must sign in; a revoked one is worth nothing', async (open) => {
+  const fresh = await World.open({ worker: false });
+  try {
+    const page = await open('/settings', { base: fresh.url });
+    await settle(page);
+    await page.getByRole('button', { name: 'New token' }).click();
+    await page.getByLabel('Name').fill('ada');
+    await page.getByRole('dialog').getByRole('button', { name: 'Create' }).click();
+    const secret = (await page.getByLabel('Secret', { exact: true }).innerText()).trim();
+    check(/^hf_/.test(secret), secret);
+    await page.getByRole('button', { name: 'I have copied it' }).click();
+    await page.getByText('ada, in the tenant default').waitFor();
+    check(!(await page.locator('main').innerText()).includes(secret), 'the secret is shown again');
+    const other = await open('/runs', { base: fresh.url });
+    await other.getByLabel('Token').fill(secret);
+    await other.getByRole('dialog').getByRole('button', { name: 'Sign in' }).click();
+    await other.getByText('No runs yet').waitFor();
+    await page.getByRole('button', { name: 'Revoke' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Revoke token' }).click();
+    await page.getByRole('dialog', { name: 'Sign in' }).waitFor({ timeout: 10000 });
+  } finally {
+    await fresh.close();
+  }
+});
+
+test('a subscription is made, shows its secret once, is parked and deleted', async (open) => {
+  const page = await open('/outbox');
+  await settle(page);
+  await page.getByRole('button', { name: 'New subscription' }).click();
+  await page.getByLabel('Name').fill('billing');
+  await page.getByLabel('URL').fill('http://127.0.0.1:9/hook');
+  await page.getByLabel('Events', { exact: true }).fill('order.*, holdfast.*');
+  await page.getByRole('button', { name: 'Save' }).click();
+  check(/^whsec_/.test((await page.getByLabel('Secret', { exact: true }).innerText()).trim()), 'no secret is shown');
+  await page.getByRole('button', { name: 'I have copied it' }).click();
+  const row = page.locator('tr', { hasText: 'billing' });
+  await row.getByText('order.*').waitFor();
+  await row.getByRole('button', { name: 'Actions for billing' }).click();
+  await page.getByRole('menuitem', { name: 'Park' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Park' }).click();
+  await row.getByText('Parked').waitFor();
+  await row.getByRole('button', { name: 'Actions for billing' }).click();
+  await page.getByRole('menuitem', { name: 'Delete' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Delete subscription' }).click();
+  await row.waitFor({ state: 'detached' });
+});
+
 test('the policy of the page allows nothing inline, and the assets are small', async () => {
   const answer = await fetch(world.url);
   const policy = answer.headers.get('content-security-policy');
