@@ -1,7 +1,7 @@
 /* The shell: navigation, search, sign-in, the banner, and which page is shown. */
 import { h, fill } from './dom.js';
 import { icon } from './icons.js';
-import { bus, connection, session, setToken, watchConnection } from './api.js';
+import { bus, session, setToken, watchConnection, routes } from './api.js';
 import { refreshTimes } from './format.js';
 import { dialog, pageHead, empty, problemBox, button } from './ui.js';
 import { route, start, reload, navigate } from './router.js';
@@ -62,6 +62,12 @@ function markCurrent() {
     if (here) links[i].setAttribute('aria-current', 'page');
     else links[i].removeAttribute('aria-current');
   });
+}
+
+/* What this server does not have is not offered; its page, opened by its address, says so. */
+const needed = { '/tasks': 'GET /v1/tasks', '/dead-letters': 'GET /v1/dead-letters', '/outbox': 'GET /v1/outbox' };
+function hideMissing() {
+  routes().then(({ found }) => pages.forEach(([path], i) => { links[i].hidden = needed[path] !== undefined && !found.has(needed[path]); })).catch(() => {});
 }
 
 /* ---- Theme ---- */
@@ -153,3 +159,4 @@ byId('search-toggle').addEventListener('click', openPalette);
 setInterval(() => { if (!document.hidden) refreshTimes(); }, 1000);
 document.querySelector('.skip').addEventListener('click', (event) => { event.preventDefault(); main.focus(); });
 start(show);
+setTimeout(hideMissing, 300);

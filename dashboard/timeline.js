@@ -117,6 +117,10 @@ export function drawTimeline(box, story, { open, created }) {
     rows.push(row(opOf(step)[0], step.name, about, duration(to - step.from),
       bar(step.from, to, kind, range, `${step.name}: ${about}, ${duration(to - step.from)}${step.error ? `\n${typeof step.error === 'string' ? step.error : JSON.stringify(step.error)}` : ''}`), step.status === 'failed' ? 'is-bad' : ''));
   }
-  fill(box, h('div', { class: 'timeline', role: 'list', 'aria-label': 'Turns, steps and waits' }, rows),
+  const scrolled = box.querySelector('.tl-scroll')?.scrollTop ?? 0;
+  const scroll = h('div', { class: 'tl-scroll', tabindex: '0', role: 'group', 'aria-label': 'Timeline of the run' },
+    rows.shift(), h('div', { class: 'timeline', role: 'list', 'aria-label': 'Turns, steps and waits' }, rows));
+  fill(box, scroll,
     steps.length > MOST_ROWS && h('p', { class: 'muted small pad' }, `The first ${MOST_ROWS} of ${steps.length} steps are shown.`));
+  scroll.scrollTop = scrolled;
 }

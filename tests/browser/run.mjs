@@ -306,6 +306,19 @@ test('the theme is kept over a reload', async (open) => {
   check((await page.evaluate(() => document.documentElement.dataset.theme)) === 'dark', 'it is forgotten');
 });
 
+test('another tenant is chosen in the settings and shown everywhere', async (open) => {
+  await world.ask('PUT', '/v1/tenants/acme');
+  const page = await open('/settings');
+  await settle(page);
+  await page.locator('#tenant option', { hasText: 'acme' }).waitFor({ state: 'attached' });
+  await page.getByLabel('Tenant').selectOption('acme');
+  await page.getByText('Showing the tenant acme').waitFor();
+  await page.goto(`${world.url}/runs`);
+  await page.getByText('No runs yet').waitFor();
+  await page.goto(`${world.url}/`);
+  await page.locator('.tile', { hasText: 'Failed' }).getByText('none').waitFor();
+});
+
 test('a megabyte of input is folded, and a long journal is read by pages', async (open) => {
   const id = await world.trigger('mail.send.v1', { key: 'large', input: { text: 'x'.repeat(900000), more: Array.from({ length: 100 }, (_, i) => i) } });
   const page = await open(`/runs/${id}`);
