@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "record/field.h"
 
+#include <holdfast/audit.h>
+#include <holdfast/dead_letter.h>
 #include <holdfast/schedule.h>
 
 #include <stddef.h>
@@ -128,4 +130,17 @@ const struct hf__field hf__schedule_fields[] = {
     FIELD(hf_schedule, skipped, INT64),   FIELD(hf_schedule, queued, INT),
     FIELD(hf_schedule, last_error, TEXT), FIELD(hf_schedule, created_at, TIME),
     FIELD(hf_schedule, updated_at, TIME), { NULL, HF__FIELD_TEXT, 0 },
+};
+
+const struct hf__field hf__dead_letter_fields[] = {
+    FIELD(hf_dead_letter, id, ID),       FIELD(hf_dead_letter, run, ID),
+    FIELD(hf_dead_letter, reason, TEXT), FIELD(hf_dead_letter, envelope, JSON),
+    FIELD(hf_dead_letter, node, TEXT),   FIELD(hf_dead_letter, created_at, TIME),
+    { NULL, HF__FIELD_TEXT, 0 },
+};
+
+const struct hf__field hf__audit_problem_fields[] = {
+    FIELD(hf_audit_problem, problem, TEXT), FIELD(hf_audit_problem, meaning, TEXT),
+    FIELD(hf_audit_problem, block, INT64),  FIELD(hf_audit_problem, run, ID),
+    FIELD(hf_audit_problem, seq, INT64),    { NULL, HF__FIELD_TEXT, 0 },
 };
