@@ -54,7 +54,7 @@ static void complain_of_all(struct audit *audit, hf_audit_problem_kind kind, int
         complain(audit, kind, block, run->id, run->events[i].seq);
 }
 
-/* Names the events by which a run differs from what was sealed. */
+/* Names the events by which a run differs from what was sealed; that it does, is known. */
 static void compare_run(struct audit *audit, int64_t block, const struct hf__block_run *sealed,
                         const struct hf__block_run *found)
 {
@@ -74,38 +74,60 @@ static void compare_run(struct audit *audit, int64_t block, const struct hf__blo
             i++, k++;
         }
     }
-    if (audit->report->problems == before && strcmp(sealed->hash, found->hash) != 0)
+    if (audit->report->problems == before)
         complain(audit, HF_EVENT_CHANGED, block, sealed->id, 0);
 }
 
-/* Runs of which the block has no event any more: purged, or is the run still there? */
-static hf_code look_for_purged(struct audit *audit, int64_t block, struct hf__block_run **missing,
-                               size_t count, struct hf__arena *arena, hf_error *err)
+/* A run of which the block does not have what was sealed. */
+struct suspect {
+    const struct hf__block_run *sealed;
+    const struct hf__block_run *found; /* NULL: the block has none of its events */
+};
+
+/* The ids of those suspects whose runs are there now. */
+static hf_code find_runs(struct audit *audit, struct hf__idmap *there,
+                         const struct suspect *suspects, size_t count, struct hf__arena *arena,
+                         hf_error *err)
 {
     struct hf__table in, out;
-    struct hf__idmap there;
     hf_code code = HF_OK;
     hf__table_init(&in, arena, 2);
     hf__table_init(&out, arena, 3);
-    hf__idmap_init(&there);
     for (size_t i = 0; i < count; i++) {
         struct hf__cell *c = hf__table_add(&in);
-        c[0] = hf__number(missing[i]->tenant);
-        c[1] = hf__uuid(&missing[i]->id);
+        c[0] = hf__number(suspects[i].sealed->tenant);
+        c[1] = hf__uuid(&suspects[i].sealed->id);
     }
     if (in.failed)
         code = hf__nomem(err);
     if (code == HF_OK && count > 0)
         code = hf__engine_query(audit->engine, HF__STMT_PEEK_RUNS, &in, &out, err);
     for (int i = 0; code == HF_OK && i < out.nrows; i++)
-        if (!hf__idmap_put(&there, hf__as_uuid(hf__table_row(&out, i)[0]), audit))
+        if (!hf__idmap_put(there, hf__as_uuid(hf__table_row(&out, i)[0]), audit))
             code = hf__nomem(err);
-    for (size_t i = 0; code == HF_OK && i < count; i++) {
-        if (hf__idmap_get(&there, missing[i]->id))
-            complain_of_all(audit, HF_EVENT_REMOVED, block, missing[i]);
-        else
-            audit->report->purged_events += (int64_t)missing[i]->count;
-    }
+    return code;
+}
+
+/* Was it purged, perhaps while the block was read, or tampered with? */
+static void judge(struct audit *audit, int64_t block, const struct suspect *suspect, bool there)
+{
+    const struct hf__block_run *sealed = suspect->sealed, *found = suspect->found;
+    if (!there && (!found || found->live))
+        audit->report->purged_events += (int64_t)sealed->count;
+    else if (found)
+        compare_run(audit, block, sealed, found);
+    else
+        complain_of_all(audit, HF_EVENT_REMOVED, block, sealed);
+}
+
+static hf_code judge_all(struct audit *audit, int64_t block, const struct suspect *suspects,
+                         size_t count, struct hf__arena *arena, hf_error *err)
+{
+    struct hf__idmap there;
+    hf__idmap_init(&there);
+    hf_code code = find_runs(audit, &there, suspects, count, arena, err);
+    for (size_t i = 0; code == HF_OK && i < count; i++)
+        judge(audit, block, &suspects[i], hf__idmap_get(&there, suspects[i].sealed->id));
     hf__idmap_free(&there);
     return code;
 }
@@ -114,16 +136,14 @@ static hf_code compare_blocks(struct audit *audit, int64_t number, const struct 
                               const struct hf__block *found, hf_error *err)
 {
     size_t count = 0;
-    struct hf__block_run **missing =
-        hf__arena_calloc(sealed->arena, sealed->run_count + 1, sizeof(struct hf__block_run *));
-    if (!missing)
+    struct suspect *suspects =
+        hf__arena_calloc(sealed->arena, sealed->run_count + 1, sizeof *suspects);
+    if (!suspects)
         return hf__nomem(err);
     for (size_t i = 0; i < sealed->run_count; i++) {
         struct hf__block_run *run = hf__idmap_get(&found->by_id, sealed->runs[i]->id);
-        if (run)
-            compare_run(audit, number, sealed->runs[i], run);
-        else
-            missing[count++] = sealed->runs[i];
+        if (!run || strcmp(run->hash, sealed->runs[i]->hash) != 0)
+            suspects[count++] = (struct suspect){ sealed->runs[i], run };
     }
     for (size_t i = 0; i < found->run_count; i++) {
         if (!hf__idmap_get(&sealed->by_id, found->runs[i]->id))
@@ -131,7 +151,7 @@ static hf_code compare_blocks(struct audit *audit, int64_t number, const struct 
         else if (!found->runs[i]->live)
             complain_of_all(audit, HF_EVENT_ORPHANED, number, found->runs[i]);
     }
-    return look_for_purged(audit, number, missing, count, sealed->arena, err);
+    return judge_all(audit, number, suspects, count, sealed->arena, err);
 }
 
 static hf_code check_events(struct audit *audit, const struct hf__seal *seal, hf_error *err)

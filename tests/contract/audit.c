@@ -52,9 +52,18 @@ static int64_t seal(int most)
     return events;
 }
 
-/* Transactions of others on the same server may hold up a seal for a moment. */
+/* Transactions of others on the same server hold up a seal for a moment. What is written by now gets into one block. */
+static void await_others(void)
+{
+    while (fx.backend == BACKEND_POSTGRES &&
+           sql_number("SELECT count(*) FROM (SELECT xid FROM event ORDER BY xid DESC LIMIT 1) e "
+                      "WHERE e.xid >= pg_snapshot_xmin(pg_current_snapshot())") > 0)
+        usleep(1000);
+}
+
 static void seal_all(int most)
 {
+    await_others();
     for (int64_t waited = 0; waited < PATIENCE; waited += 10000) {
         while (seal(most) > 0) {
         }
@@ -251,6 +260,47 @@ static void a_purge_leaves_the_journal_good(void **state)
     assert_string_equal(verify(), "");
     assert_int_equal(report.purged_events, before + 3);
     expect_status(kept, HF_WAITING);
+}
+
+static void *purge_one_by_one(void *arg)
+{
+    hf_client *client = arg;
+    hf_runs *page = NULL;
+    hf_filter filter = HF_FILTER_INIT;
+    filter.limit = 1000;
+    if (hf_list(client, &page, &filter, NULL) != HF_OK)
+        return client;
+    for (size_t i = page->count; i-- > 0;) {
+        int64_t removed;
+        if (hf_purge(client, &removed, NULL, page->items[i].finished_at + 1, NULL) != HF_OK)
+            return client;
+    }
+    hf_runs_free(page);
+    return NULL;
+}
+
+/* A block is read page by page, and a run may go between two pages. */
+static void a_purge_beside_it_does_not_disturb(void **state)
+{
+    pthread_t thread;
+    void *failed;
+    (void)state;
+    for (int i = 0; i < 300; i++)
+        trigger(WORK);
+    const hf_claims *claims = claim_as(WORKER, 300);
+    for (size_t i = 0; i < claims->count; i++) {
+        advance(1);
+        succeed(&claims->items[i]);
+    }
+    seal_all(HF__SEAL_EVENTS);
+    assert_int_equal(pthread_create(&thread, NULL, purge_one_by_one, fx.client), 0);
+    do {
+        assert_string_equal(verify(), "");
+    } while (sql_number("SELECT count(*) FROM run r JOIN tenant t ON t.id = r.tenant_id "
+                        "WHERE t.name = '%s'",
+                        fx.tenant) > 0);
+    pthread_join(thread, &failed);
+    assert_null(failed);
 }
 
 /* ---- Seals ---- */
@@ -532,6 +582,7 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(an_event_slipped_into_a_sealed_block_is_named),
     CONTRACT_TEST(events_of_a_run_that_was_removed_are_found),
     CONTRACT_TEST(a_purge_leaves_the_journal_good),
+    CONTRACT_TEST(a_purge_beside_it_does_not_disturb),
     CONTRACT_TEST(a_changed_seal_is_found_whatever_was_changed),
     CONTRACT_TEST(a_removed_seal_is_found),
     CONTRACT_TEST(a_seal_made_anew_breaks_the_chain),
