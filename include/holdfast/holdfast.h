@@ -3,7 +3,9 @@
 #ifndef HOLDFAST_H
 #define HOLDFAST_H
 
+#include <holdfast/audit.h>
 #include <holdfast/client.h>
+#include <holdfast/dead_letter.h>
 #include <holdfast/function.h>
 #include <holdfast/outbox.h>
 #include <holdfast/schedule.h>

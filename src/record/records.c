@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "record/field.h"
 
+#include <holdfast/audit.h>
+#include <holdfast/dead_letter.h>
 #include <holdfast/outbox.h>
 #include <holdfast/schedule.h>
 #include <holdfast/token.h>
@@ -177,4 +179,17 @@ const struct hf__field hf__outbox_fields[] = {
     FIELD(hf_outbox_entry, attempts, INT),
     FIELD(hf_outbox_entry, last_error, TEXT),
     { NULL, HF__FIELD_TEXT, 0 },
+};
+
+const struct hf__field hf__dead_letter_fields[] = {
+    FIELD(hf_dead_letter, id, ID),       FIELD(hf_dead_letter, run, ID),
+    FIELD(hf_dead_letter, reason, TEXT), FIELD(hf_dead_letter, envelope, JSON),
+    FIELD(hf_dead_letter, node, TEXT),   FIELD(hf_dead_letter, created_at, TIME),
+    { NULL, HF__FIELD_TEXT, 0 },
+};
+
+const struct hf__field hf__audit_problem_fields[] = {
+    FIELD(hf_audit_problem, problem, TEXT), FIELD(hf_audit_problem, meaning, TEXT),
+    FIELD(hf_audit_problem, block, INT64),  FIELD(hf_audit_problem, run, ID),
+    FIELD(hf_audit_problem, seq, INT64),    { NULL, HF__FIELD_TEXT, 0 },
 };

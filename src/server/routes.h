@@ -13,6 +13,7 @@ extern const struct hf__route hf__worker_routes[];
 extern const struct hf__route hf__work_routes[];
 extern const struct hf__route hf__tenant_routes[];
 extern const struct hf__route hf__token_routes[];
+extern const struct hf__route hf__letter_routes[];
 extern const struct hf__route hf__outbox_routes[];
 extern const struct hf__route hf__event_routes[];
 extern const struct hf__route hf__live_routes[];

@@ -336,7 +336,29 @@ static void failed_runs_of_all_workflows_are_listed_like_others(void **state)
     expect_only(&filter, ids[8]);
 }
 
+static void the_engines_own_runs_are_left_out_unless_asked_for(void **state)
+{
+    hf_filter filter = HF_FILTER_INIT;
+    hf_schedule_spec spec = HF_SCHEDULE_INIT;
+    hf_bulk_result matched;
+    (void)state;
+    spec.name = "nightly";
+    spec.cron = "every 1h";
+    spec.workflow = WORK;
+    assert_ok(hf_schedule_set(fx.client, &spec, &fx.error));
+    trigger(WORK);
+    assert_int_equal(list(&filter)->count, 1);
+    assert_ok(hf_bulk(fx.client, &matched, &filter, HF_CANCEL, NULL, true, NULL, NULL, &fx.error));
+    assert_int_equal(matched.matched, 1);
+    filter.prefix = "holdfast.";
+    assert_int_equal(list(&filter)->count, 1);
+    filter.prefix = NULL;
+    filter.workflow = "holdfast.schedule";
+    assert_int_equal(list(&filter)->count, 1);
+}
+
 static const struct CMUnitTest tests[] = {
+    CONTRACT_TEST(the_engines_own_runs_are_left_out_unless_asked_for),
     CONTRACT_TEST(runs_are_listed_newest_first),
     CONTRACT_TEST(a_filter_by_status_takes_several),
     CONTRACT_TEST(failed_runs_of_all_workflows_are_listed_like_others),

@@ -34,6 +34,8 @@ reference_pages="docs/cli.md docs/lifecycle.md docs/postgres.md"
 @test "docs/http.md works as shown" { page docs/http.md; }
 @test "docs/dashboard.md works as shown" { page docs/dashboard.md; }
 @test "docs/outbox.md works as shown" { page docs/outbox.md; }
+@test "docs/audit.md works as shown" { page docs/audit.md; }
+@test "docs/dead-letters.md works as shown" { page docs/dead-letters.md; }
 @test "docs/faq.md works as shown" { page docs/faq.md; }
 @test "docs/functions.md works as shown" { page docs/functions.md; }
 @test "docs/versions.md works as shown" { page docs/versions.md; }

@@ -43,6 +43,8 @@ static const struct allowed {
     { "list_undelivered", "outbox: reads all of a tenant's", "a page of what is not delivered" },
     { "count_undelivered", "outbox: reads all of a tenant's", "what is not delivered, to a limit" },
     { "expire_outbox", "outbox: reads all of a tenant's", "from the oldest on, to a limit" },
+    { "list_letters", "dead_letter: reads all of a tenant's", "a page, from a cursor on" },
+    { "block_events", "sorts", "the events of one transaction" },
 };
 
 static bool is_allowed(const char *statement, const char *complaint)
@@ -82,8 +84,9 @@ static const char *text_of(const json_t *node, const char *name)
 static bool is_narrow(const char *condition)
 {
     static const char *const columns[] = {
-        "(id ",         "run_id ",  " id ",  "lane ",    "key ",  "parent ",    "(tag ",
-        "workflow_id ", "subject ", " tag ", ".parent ", "slot ", "outbox_id ", "subscription_id "
+        "(id ",       "run_id ",          " id ",     "lane ",       "key ",     "parent ",
+        "(tag ",      "workflow_id ",     "subject ", " tag ",       ".parent ", "slot ",
+        "outbox_id ", "subscription_id ", "(xid ",    "(deleted_at "
     };
     for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
         if (strstr(condition, columns[i]))
