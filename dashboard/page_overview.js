@@ -68,7 +68,6 @@ function liveFeed(signal) {
     onEvent: ({ name, data }) => {
       if (name !== 'event') return;
       const event = JSON.parse(data);
-      if (event.workflow?.startsWith('holdfast.')) return;
       lines = [event, ...lines].slice(0, FEED);
       timer ??= setTimeout(show, 150);
     },

@@ -184,7 +184,7 @@ export function runList({ filter, signal, onSelection, whenEmpty, label = 'Runs'
     if (runs.has(event.run)) {
       changed.add(event.run);
       timer ??= setTimeout(readChanged, 400);
-    } else if (event.kind === 'lifecycle' && event.name === 'created' && matches(event) && !event.workflow?.startsWith('holdfast.')) {
+    } else if (event.kind === 'lifecycle' && event.name === 'created' && matches(event)) {
       created++;
       if (runs.size === 0) load();
       else offerNew();

@@ -269,7 +269,10 @@ struct listener {
 static bool wants(const struct hf__request *request, const struct listener *listener,
                   const struct line *line)
 {
+    static const char own[] = "holdfast.";
     const struct hf__feed_query *query = &listener->query;
+    if (!query->workflow && line->workflow && strncmp(line->workflow, own, sizeof own - 1) == 0)
+        return false; /* the engine's own, as in lists of runs */
     return line->tenant == request->client->tenant_id &&
            (!query->workflow || (line->workflow && strcmp(line->workflow, query->workflow) == 0)) &&
            (!query->kind || strcmp(line->kind, query->kind) == 0);

@@ -160,8 +160,12 @@ static const struct hf__field queue_fields[] = {
     FIELD(failed, INT64),  FIELD(oldest_due, TIME), { NULL, HF__FIELD_TEXT, 0 },
 };
 
+/* Without the engine's own, as lists of runs are. */
 static void add_up(struct hf__queue *total, const struct hf__queue *queue)
 {
+    static const char own[] = "holdfast.";
+    if (strncmp(queue->name, own, sizeof own - 1) == 0)
+        return;
     total->due += queue->due;
     total->delayed += queue->delayed;
     total->waiting += queue->waiting;

@@ -31,17 +31,20 @@ const struct hf__route hf__live_routes[] = {
         "What there is to do, and what happened in the last hour",
         .details =
             "Per workflow and in total: `due`, `delayed`, `waiting` (for a time, or for "
-            "something with a time limit), `leased`, `failed` and `oldest_due`; and per "
-            "minute of the last hour how many runs were `created`, `succeeded`, `failed` and "
+            "something with a time limit), `leased`, `failed` and `oldest_due`, in "
+            "total without the engine's own runs; and per minute of the last hour how many runs "
+            "were "
+            "`created`, `succeeded`, `failed` and "
             "`cancelled`, where nothing before `throughput.since` was counted; `throughput` is "
-            "null in the first answer. Measured "
-            "every two seconds while somebody asks, and less often where it takes long; `at` "
+            "null in the first answer. Measured every two seconds while somebody asks, and less "
+            "often where it takes long; `at` "
             "says when.",
         HF__ANSWERS(200, ONE, NULL, NULL)),
     HF__ROUTE("live", "GET", "/v1/stream", "followAll", READ, stream,
               "A stream of what happens to all runs",
               .details =
-                  "Server-sent events named `event`, with the position as id; Last-Event-ID goes "
+                  "Without the engine's own, unless a workflow is named. Server-sent events named "
+                  "`event`, with the position as id; Last-Event-ID goes "
                   "on after it. An event named `lost` tells that some were left out, because the "
                   "client was too slow or away for too long. It is a live view: what is committed "
                   "more than two seconds after events with a higher position is left out; a run's "

@@ -145,7 +145,7 @@ def who_was_away_for_too_long_is_told_so(server, client):
     stream = Stream(server, Last_Event_ID="1")
     position, name, _ = stream.next()
     check(name == "lost", name)
-    check(stream.next()[0] == position + 1, "what is there follows")
+    check(stream.next()[0] > position, "what is there follows")
 
 
 @case

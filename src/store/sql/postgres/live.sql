@@ -17,13 +17,17 @@ SELECT f.pos, f.tenant, f.run, f.event_seq, f.event_kind, f.event_name, f.event_
   LEFT JOIN LATERAL (SELECT v.name FROM holdfast.workflow v WHERE v.id = r.workflow_id OFFSET 0) w ON true;
 
 -- name: count_minutes
--- What happened to a tenant's runs between two positions, by minute. Served by event_by_position. Serves: stats.
+-- What happened to a tenant's runs between two positions, by minute, without the engine's own. Served by
+-- event_by_position and the primary key of run. Serves: stats.
 -- takes: one (tenant int, after bigint, upto bigint)
 -- gives: (minute bigint, name text, count bigint)
 SELECT e.event_at / 60000000, e.event_name, count(*)
   FROM holdfast.events_after($2, $3, NULL) e
  WHERE e.tenant = $1 AND e.event_kind = 0 /* lifecycle */
    AND e.event_name IN ('created', 'succeeded', 'failed', 'cancelled')
+   AND NOT EXISTS (SELECT 1 FROM holdfast.run r JOIN holdfast.workflow w ON w.id = r.workflow_id
+                    WHERE r.tenant_id = e.tenant AND r.id = e.run AND w.name >= 'holdfast.' AND w.name < 'holdfast/'
+                   OFFSET 0)
  GROUP BY 1, 2;
 
 -- name: measure_queues

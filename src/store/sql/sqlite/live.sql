@@ -16,13 +16,16 @@ SELECT e.position, e.tenant_id, e.run_id, e.seq, e.kind, e.name, e.actor, e.step
  WHERE e.position > ?1 ORDER BY e.position LIMIT ?2;
 
 -- name: count_minutes
--- What happened to a tenant's runs between two positions, by minute. Served by the primary key of event. Serves: stats.
+-- What happened to a tenant's runs between two positions, by minute, without the engine's own. Served by the primary
+-- keys of event and run. Serves: stats.
 -- takes: one (tenant int, after bigint, upto bigint)
 -- gives: (minute bigint, name text, count bigint)
-SELECT at / 60000000, name, count(*)
-  FROM event
- WHERE position > ?2 AND position <= ?3 AND tenant_id = ?1 AND kind = 0 /* lifecycle */
-   AND name IN ('created', 'succeeded', 'failed', 'cancelled')
+SELECT e.at / 60000000, e.name, count(*)
+  FROM event e
+ WHERE e.position > ?2 AND e.position <= ?3 AND e.tenant_id = ?1 AND e.kind = 0 /* lifecycle */
+   AND e.name IN ('created', 'succeeded', 'failed', 'cancelled')
+   AND NOT EXISTS (SELECT 1 FROM run r CROSS JOIN workflow w ON w.id = r.workflow_id
+                    WHERE r.tenant_id = e.tenant_id AND r.id = e.run_id AND w.name >= 'holdfast.' AND w.name < 'holdfast/')
  GROUP BY 1, 2;
 
 -- name: measure_queues
