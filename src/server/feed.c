@@ -21,6 +21,7 @@ enum {
     BACKLOG = 200,   /* positions before the newest at which the reader begins */
     TOO_FAR = 20000, /* positions behind at which it goes on with the newest */
     BATCH = 8192,    /* bytes for a listener at a time: who does not read costs some 40 kB */
+    SHARE = 4,       /* looking takes at most one part in so many of the time */
     MOST_LAST = 500
 };
 
@@ -56,6 +57,7 @@ struct hf__feed {
     int64_t first, end;     /* ordinals of the lines in the ring */
     /* the reader's own */
     int64_t done;      /* position up to which lines were taken */
+    int64_t cost;      /* us that the last look took */
     int64_t gap_since; /* monotonic us: a gap is waited for; 0: none */
     int64_t gap_upto;  /* what was there when the wait began */
 };
@@ -192,7 +194,8 @@ static void read_new(struct hf__feed *feed)
 /* Under the mutex, until there is something to do. */
 static void rest(struct hf__feed *feed)
 {
-    int64_t until = hf__monotonic_us() + LOOK_EVERY;
+    int64_t pause = feed->cost * SHARE > LOOK_EVERY ? feed->cost * SHARE : LOOK_EVERY;
+    int64_t until = hf__monotonic_us() + pause;
     struct timespec time = { .tv_sec = until / 1000000, .tv_nsec = until % 1000000 * 1000 };
     if (feed->running)
         pthread_cond_timedwait(&feed->changed, &feed->mutex, &time);
@@ -212,7 +215,9 @@ static void *reader_main(void *arg)
         pthread_mutex_unlock(&feed->mutex);
         if (hf__park_has_listeners(feed->park, channel))
             feed->heard_at = hf__monotonic_us();
+        int64_t begun = hf__monotonic_us();
         read_new(feed);
+        feed->cost = hf__monotonic_us() - begun;
         pthread_mutex_lock(&feed->mutex);
     }
     pthread_mutex_unlock(&feed->mutex);
