@@ -2,8 +2,8 @@
 import { h, fill, reconcile } from './dom.js';
 import { icon } from './icons.js';
 import { get, follow, isAbort } from './api.js';
-import { pageHead, card, badge, loading, problemBox, skeleton, workflowLink, runLink, empty, meter, tag, isFinished } from './ui.js';
-import { number, shortNumber, when, age, ms, duration, plural, clockTime, exactTime } from './format.js';
+import { pageHead, card, badge, loading, problemBox, skeleton, workflowLink, runLink, meter, tag } from './ui.js';
+import { shortNumber, when, ms, duration, clockTime, exactTime } from './format.js';
 import { throughputChart } from './charts.js';
 import { firstRun, pageOf } from './runlist.js';
 

@@ -2,8 +2,8 @@
 import { h, fill } from './dom.js';
 import { icon } from './icons.js';
 import { ask, get, follow, isAbort, query } from './api.js';
-import { pageHead, card, badge, button, menu, loading, idText, runLink, workflowLink, isFinished, statuses, meter, problemBox, skeleton, empty, tag } from './ui.js';
-import { ms, when, age, duration, number, exactTime, clockTime, plural, bytes, shortId } from './format.js';
+import { pageHead, card, badge, button, menu, loading, idText, runLink, workflowLink, isFinished, statuses, meter, problemBox, skeleton, tag } from './ui.js';
+import { ms, when, number, exactTime, clockTime, plural, bytes, shortId } from './format.js';
 import { members, jsonView, copyButton, pretty } from './json.js';
 import { Story, drawTimeline } from './timeline.js';
 import { changes, changeRun, signalRun, forkRun } from './actions.js';

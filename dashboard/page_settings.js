@@ -1,7 +1,7 @@
 /* Settings: theme, tenant, tokens, the server. */
 import { h, fill } from './dom.js';
 import { get, post, remove, routes, session, setToken, setTenant, isMissing } from './api.js';
-import { pageHead, card, button, loading, table, tag, dialog, toast, problemBox } from './ui.js';
+import { pageHead, card, button, loading, table, tag, dialog, toast } from './ui.js';
 import { when, shortId } from './format.js';
 import { showSecret } from './pages_mail.js';
 import { reload } from './router.js';

@@ -1,8 +1,8 @@
 /* Dead letters, the outbox with its subscriptions, and tasks of people. Older servers lack some of them; their pages say so. */
 import { h, fill } from './dom.js';
 import { get, post, put, remove, query, routes } from './api.js';
-import { pageHead, card, button, loading, table, tag, runLink, dialog, attempt, empty, toast, menu, command } from './ui.js';
-import { when, number, shortId, ms } from './format.js';
+import { pageHead, button, loading, table, tag, runLink, dialog, attempt, empty, toast, menu } from './ui.js';
+import { when, number, plural, ms } from './format.js';
 import { jsonView, copyButton } from './json.js';
 import { reload, navigate } from './router.js';
 
@@ -41,7 +41,7 @@ function letterRow(letter) {
   const envelope = letter.envelope ?? {};
   return h('li', { 'data-row': '' }, tag('failed', 'dead', letter.reason),
     h('div', { class: 'grow' }, h('div', { class: 'run-name' }, h('strong', null, envelope.name ?? envelope.type ?? 'mail'), letter.run && h('span', { class: 'muted' }, 'to ', runLink(letter.run))),
-      h('div', { class: 'run-lately muted mono' }, JSON.stringify(envelope.payload ?? envelope).slice(0, 160))),
+      h('div', { class: 'run-lately muted mono' }, (typeof envelope.payload === 'string' ? envelope.payload : JSON.stringify(envelope.payload ?? envelope)).slice(0, 160))),
     when(letter.created_at),
     menu('Actions for this letter', [
       { label: 'Look at it', icon: 'note', onclick: () => showJson('Dead letter', letter) },
@@ -108,7 +108,7 @@ function outboxRow(entry) {
   return h('li', { 'data-row': '' }, entry.published_at ? tag('succeeded', 'check', 'Delivered') : entry.last_error ? tag('failed', 'retry', 'Retrying') : tag('pending', 'pending', 'Pending'),
     h('div', { class: 'grow' }, h('div', { class: 'run-name' }, h('strong', null, entry.type), entry.run && h('span', { class: 'muted' }, 'of ', runLink(entry.run))),
       h('div', { class: `run-lately ${entry.last_error ? 'bad' : 'muted mono'}` }, entry.last_error ?? JSON.stringify(entry.payload ?? null).slice(0, 160))),
-    entry.attempts > 0 && h('span', { class: 'muted' }, `${entry.attempts} tries`), when(entry.created_at),
+    entry.attempts > 0 && h('span', { class: 'muted' }, plural(entry.attempts, 'try', 'tries')), when(entry.created_at),
     h('button', { type: 'button', class: 'button ghost small', onclick: () => showJson(entry.type, entry) }, 'Look'));
 }
 

@@ -42,11 +42,6 @@ export function reload() {
   open(scrollY);
 }
 
-/* Changes the address without opening anything: the page has done it itself. */
-export function rewrite(path) {
-  history.replaceState({ scroll: scrollY }, '', path);
-}
-
 export function start(showPage) {
   show = showPage;
   addEventListener('popstate', (event) => open(event.state?.scroll ?? 0));

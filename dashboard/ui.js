@@ -132,7 +132,7 @@ export async function attempt(work, done) {
 export function table(label, columns, items, { rowLink, rowClass } = {}) {
   return h('div', { class: 'table-wrap', tabindex: '0', role: 'group', 'aria-label': label },
     h('table', { class: 'table' },
-      h('thead', null, h('tr', null, columns.map((column) => h('th', { scope: 'col', class: column.class }, column.name)))),
+      h('thead', null, h('tr', null, columns.map((column) => h('th', { scope: 'col', class: column.class }, column.name || h('span', { class: 'offscreen' }, 'Actions'))))),
       h('tbody', null, items.map((item) => {
         const row = h('tr', { class: rowClass?.(item), 'data-row': '' }, columns.map((column) => h('td', { class: column.class, 'data-label': column.name }, column.cell(item))));
         if (rowLink) row.dataset.href = rowLink(item);

@@ -31,18 +31,24 @@ async function settle(page) {
 }
 
 async function axe(page) {
-  await page.evaluate(axeText);
+  if (!(await page.evaluate(() => Boolean(window.axe)))) await page.evaluate(axeText);
   const result = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }));
   return result.violations.map(({ id, nodes }) => `${id}: ${nodes[0].html.slice(0, 120)} ${nodes[0].failureSummary?.slice(0, 200)}`);
 }
 
-// Every page as it is first seen: it has one heading and a title, fits the screen, and axe finds nothing.
-for (const [shape, options] of [['on a wide screen, in light', { colorScheme: 'light' }], ['on a phone, in dark', { colorScheme: 'dark', viewport: { width: 375, height: 812 }, hasTouch: true }]]) {
+// As a link does it, without loading the page anew.
+async function goWithin(page, path) {
+  await page.evaluate((to) => { history.pushState(null, '', to); dispatchEvent(new PopStateEvent('popstate')); }, path);
+}
+
+// Every page: it has one heading and a title, fits the screen, and axe finds nothing.
+for (const [shape, loads, options] of [['on a wide screen, in light', true, { colorScheme: 'light' }], ['on a phone, in dark', false, { colorScheme: 'dark', viewport: { width: 375, height: 812 }, hasTouch: true }]]) {
   test(`every page opens ${shape}, and axe finds nothing`, async (open) => {
-    const page = await open(null, options);
+    const page = await open('/', options);
     const found = [];
     for (const path of places()) {
-      await page.goto(world.url + path);
+      if (loads) await page.goto(world.url + path);
+      else await goWithin(page, path);
       await settle(page);
       if ((await page.locator('#main h1').count()) !== 1) found.push(`${path} has not one heading`);
       if (!/ – Holdfast$/.test(await page.title())) found.push(`${path} is called ${await page.title()}`);
@@ -425,6 +431,8 @@ test('a subscription is made, shows its secret once, is parked and deleted', asy
   await page.getByRole('button', { name: 'I have copied it' }).click();
   const row = page.locator('tr', { hasText: 'billing' });
   await row.getByText('order.*').waitFor();
+  const violations = await axe(page);
+  check(violations.length === 0, violations.join('\n'));
   await row.getByRole('button', { name: 'Actions for billing' }).click();
   await page.getByRole('menuitem', { name: 'Park' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Park' }).click();
