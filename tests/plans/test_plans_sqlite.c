@@ -50,6 +50,7 @@ static const struct allowed {
     { "list_workflows", "USE TEMP B-TREE", "a table of some hundred rows" },
     { "list_children", "USE TEMP B-TREE", "the children of one run" },
     { "count_children", "USE TEMP B-TREE", "the children of one run" },
+    { "list_run_tasks", "USE TEMP B-TREE", "the tasks of one run" },
     { "insert_outbox", "SEARCH s USING INDEX sqlite_autoindex_subscription_2 (tenant_id=?)",
       "a tenant's subscriptions" },
     { "list_subscriptions", "SEARCH s USING INDEX sqlite_autoindex_subscription_2 (tenant_id=?)",
