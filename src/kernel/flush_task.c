@@ -222,7 +222,8 @@ static const char *journal_data(struct hf__batch *batch, const struct hf__op *op
     return end_object(batch, &json);
 }
 
-/* Its id follows from the task: a task has one answer. */
+/* Its id is new, so that nobody can have sent mail of that id before. A task has one answer all the same: it is completed
+ * under the lock that its mail is written under. */
 static void mail_answer(struct hf__batch *batch, struct hf__op *op, struct hf__row *row,
                         const struct task *task)
 {
@@ -238,9 +239,9 @@ static void mail_answer(struct hf__batch *batch, struct hf__op *op, struct hf__r
         batch->failed = true;
         return;
     }
-    hf_id_format(op->task.id, id);
+    hf_id_format(hf__batch_id(batch), id);
     *spec = (hf_signal_spec)HF_SIGNAL_INIT;
-    spec->id = hf__batch_printf(batch, HF__TASK_MAIL "%s", id);
+    spec->id = hf__batch_printf(batch, "task:%s", id);
     spec->type = "task";
     spec->name = task->name;
     spec->payload = payload;

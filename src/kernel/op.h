@@ -19,8 +19,6 @@ enum hf__op_kind {
     HF__OP_TASK
 };
 
-#define HF__TASK_MAIL "task:" /* ids of answers in mailboxes begin with it */
-
 /* What people do with a task. */
 enum hf__task_action { HF__TASK_CLAIM, HF__TASK_RELEASE, HF__TASK_REASSIGN, HF__TASK_COMPLETE };
 
