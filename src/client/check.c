@@ -259,9 +259,8 @@ hf_code hf__check_signal(const hf_signal_spec *spec, size_t max_payload, hf_erro
         code = hf__check_optional_label("signal id", spec->id, err);
     if (code == HF_OK && spec->id &&
         (strncmp(spec->id, "child:", 6) == 0 || strncmp(spec->id, "timer:", 6) == 0))
-        code = hf__fail(
-            err, HF_INVALID,
-            "signal ids that begin with \"child:\" or \"timer:\" are the engine's own");
+        code = hf__fail(err, HF_INVALID,
+                        "signal ids that begin with \"child:\" or \"timer:\" are the engine's own");
     if (code == HF_OK && spec->type)
         code = hf__name_check("signal type", spec->type, err);
     if (code == HF_OK)
