@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "server/server.h"
 
+#include "server/feed.h"
+#include "server/gauges.h"
 #include "server/http.h"
 #include "server/inner.h"
 #include "server/openapi.h"
@@ -124,6 +126,8 @@ static void note_url(struct hf__server *server)
 static void server_free(struct hf__server *server)
 {
     hf__hands_free(server->hands);
+    hf__feed_free(server->feed);
+    hf__gauges_free(server->gauges);
     hf__park_free(server->park);
     hf__sweep_free(server->sweep);
     hf__access_free(server->access);
@@ -151,6 +155,10 @@ hf_code hf__server_start(struct hf__server **out, hf_client *client,
         code = hf__hands_new(&server->hands, server->options.hands, err);
     if (code == HF_OK)
         code = hf__park_new(&server->park, client, server->hands, err);
+    if (code == HF_OK)
+        code = hf__feed_new(&server->feed, client, server->park, err);
+    if (code == HF_OK)
+        code = hf__gauges_new(&server->gauges, client, server->park, err);
     if (code == HF_OK)
         code = start_daemon(server, err);
     if (code != HF_OK) {

@@ -29,8 +29,10 @@ int hf_ctx_attempt(const hf_ctx *ctx)
     return ctx->claimed->run.attempt;
 }
 
+/* What a handler reads with it, its own run too, is not older than its claim. */
 hf_client *hf_ctx_client(hf_ctx *ctx)
 {
+    (void)!hf__haul_await(ctx); /* a run that is lost by then is told by hf_check */
     return ctx->master->client;
 }
 

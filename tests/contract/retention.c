@@ -291,7 +291,7 @@ static void dismiss(struct staff *staff)
     do {                                                                                           \
         int tries = 0;                                                                             \
         while (!(condition)) {                                                                     \
-            assert_true(tries++ < 3000);                                                           \
+            assert_true(tries++ < 12000);                                                          \
             usleep(10000);                                                                         \
         }                                                                                          \
     } while (0)

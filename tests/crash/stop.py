@@ -139,7 +139,7 @@ def the_program_of_a_killed_worker_works_in_vain(directory, kind):
     with Scene(directory, kind) as scene:
         worker = scene.exec_worker(script)
         scene.trigger_one("crash.work", "orphan")
-        wait_until(marks.exists, "the program runs")
+        wait_until(lambda: marks.exists() and marks.read_text(), "the program runs")
         worker.kill()
         scene.exec_worker(script)
         scene.await_all_finished()

@@ -28,11 +28,13 @@ static const struct allowed {
     { "find_purgeable", "run: reads all of a tenant's", "walks once through all, page by page" },
     { "list_children", "sorts", "the children of one run" },
     { "list_run_tasks", "sorts", "the tasks of one run" },
+    { "list_failed", "sorts", "a page of each workflow" },
     { "count_children", "sorts", "the children of one run" },
     { "list_workers", "sorts", "a table of some hundred rows" },
     { "live_patterns", "sorts", "a table of some hundred rows" },
     { "list_workflows", "sorts", "a table of some hundred rows" },
     { "list_tenants", "sorts", "a table of some hundred rows" },
+    { "count_minutes", "sorts", "the minutes of an hour" },
     { "lock_flow", "sorts", "the workflows of one claim" },
     { "claim_limited", "sorts", "the runs of one claim" },
     { "insert_outbox", "sorts", "the subscriptions that get events of one flush" },
@@ -252,6 +254,24 @@ static void on_a_full_database_no_statement_reads_a_whole_table(void **state)
     check_all();
 }
 
+static int64_t scans_of(const char *relation)
+{
+    pg_do(scratch.pg, "SELECT pg_stat_force_next_flush()");
+    return atoll(
+        pg_text(scratch.pg, "SELECT pg_stat_get_numscans('holdfast.%s'::regclass)", relation));
+}
+
+/* Its plan is inside a function, where the statements' plans do not show it. */
+static void the_journal_is_read_by_position_through_its_index(void **state)
+{
+    (void)state;
+    int64_t by_index = scans_of("event_by_position");
+    int64_t whole = scans_of("event");
+    pg_do(scratch.pg, "SELECT * FROM holdfast.events_after(100, 200, 10)");
+    assert_int_equal(scans_of("event_by_position"), by_index + 1);
+    assert_int_equal(scans_of("event"), whole);
+}
+
 static void a_bad_plan_is_noticed(void **state)
 {
     (void)state;
@@ -287,6 +307,7 @@ int main(void)
         cmocka_unit_test(on_an_empty_database_no_statement_reads_a_whole_table),
         cmocka_unit_test(on_a_database_with_three_runs_no_statement_reads_a_whole_table),
         cmocka_unit_test(on_a_full_database_no_statement_reads_a_whole_table),
+        cmocka_unit_test(the_journal_is_read_by_position_through_its_index),
         cmocka_unit_test(a_bad_plan_is_noticed),
     };
     if (!scratch_server())
