@@ -276,32 +276,37 @@ hf_code hf_claim(hf_client *client, hf_claims **out, const hf_claim_spec *spec, 
 
 /* ---- Commit ---- */
 
-hf_code hf_commit(hf_client *client, const hf_transition *transition, hf_id *child_ids,
-                  hf_error *err)
+hf_code hf__commit_with_ids(hf_client *client, const hf_transition *transition,
+                            const hf_id *child_ids, hf_error *err)
 {
     hf_code code = hf__check_transition(transition, hf__engine_max_payload(client->engine), err);
     if (code != HF_OK)
         return code;
-    hf_id *children = hf__new_ids(transition->child_count);
     hf_id *starts = hf__new_ids(transition->start_count);
-    if (children && starts) {
-        struct hf__op op = {
-            .kind = HF__OP_COMMIT,
-            .tenant = client->tenant_id,
-            .actor = client->actor,
-            .commit = { .transition = transition, .child_ids = children, .start_ids = starts },
-            .error = err,
-            .shard = hf__shard_of(transition->run),
-        };
-        hf__engine_apply(client->engine, &op, 1);
-        code = op.code;
-    } else {
-        code = hf__nomem(err);
-    }
+    if (!starts)
+        return hf__nomem(err);
+    struct hf__op op = {
+        .kind = HF__OP_COMMIT,
+        .tenant = client->tenant_id,
+        .actor = client->actor,
+        .commit = { .transition = transition, .child_ids = child_ids, .start_ids = starts },
+        .error = err,
+        .shard = hf__shard_of(transition->run),
+    };
+    hf__engine_apply(client->engine, &op, 1);
+    free(starts);
+    return op.code;
+}
+
+hf_code hf_commit(hf_client *client, const hf_transition *transition, hf_id *child_ids,
+                  hf_error *err)
+{
+    hf_id *children = hf__new_ids(transition->child_count);
+    hf_code code =
+        children ? hf__commit_with_ids(client, transition, children, err) : hf__nomem(err);
     if (code == HF_OK && child_ids)
         memcpy(child_ids, children, transition->child_count * sizeof *children);
     free(children);
-    free(starts);
     return code;
 }
 
