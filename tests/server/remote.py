@@ -1,0 +1,239 @@
+#!/usr/bin/env python3
+"""Real workers in Python and JavaScript at a real server, and what they survive. usage: remote.py STORE LANGUAGE|mixed"""
+
+import collections
+import os
+import pathlib
+import random
+import shutil
+import signal
+import socket
+import sys
+import time
+
+from scene import Process, Server, Skipped, check, make_store, wait_until
+from runner import Runner
+
+RUNNER = Runner(sys.argv)
+KIND, LANGUAGE = sys.argv[1:3]
+HERE = pathlib.Path(__file__).parent / "workers"
+PROGRAMS = {"python": [sys.executable, HERE / "worker.py"], "node": ["node", HERE / "worker.mjs"]}
+SHORT = {"lease": "1s", "max_attempts": 100, "retry_base": "50ms"}
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Scene:
+    def __init__(self, directory):
+        if LANGUAGE in ("node", "mixed") and not shutil.which("node"):
+            raise Skipped("node is missing")
+        self.directory = directory
+        self.log = directory / "log"
+        self.log.touch()
+        self.url = make_store(KIND, directory)
+        self.port = free_port()
+        self.started = self.served = 0
+        self.serve()
+        for name in ("order.v1", "child.v1", "slow.v1", "changed.v1", "never.v1"):
+            self.client.put(f"/v1/workflows/{name}", SHORT)
+
+    def serve(self):
+        self.served += 1
+        self.server = Server(self.directory, self.url, "--listen", f"127.0.0.1:{self.port}", name=f"serve-{self.served}")
+        self.client = self.server.client
+
+    def worker(self, **environment):
+        self.started += 1
+        language = ("python", "node")[self.started % 2] if LANGUAGE == "mixed" else LANGUAGE
+        name = f"{language}-{self.started}"
+        return Process(self.directory, name, [*PROGRAMS[language], f"http://127.0.0.1:{self.port}", name, self.log],
+                       env={**os.environ, **environment})
+
+    def lines(self):
+        return self.log.read_text().splitlines()
+
+    def end(self, run, seconds=20):
+        found = self.client.get(f"/v1/runs/{run}?wait={seconds}s").json
+        check(found["status"] in ("succeeded", "failed", "cancelled"), found)
+        return found
+
+    def steps(self, run):
+        return self.client.get(f"/v1/runs/{run}/steps").json["items"]
+
+
+def case(function):
+    def play(directory):
+        scene = Scene(directory)
+        try:
+            function(scene)
+            scene.server.stop()
+        finally:
+            scene.server.process.kill()
+
+    if LANGUAGE != "mixed":
+        RUNNER.case(function.__name__, play)
+
+
+def trigger_order(scene, **members):
+    run = scene.client.trigger("order.v1", input={"nap": 0.1, "kids": 3}, **members)
+    scene.client.post(f"/v1/runs/{run}/signals", {"name": "go", "payload": {"run": run}})
+    return run
+
+
+def check_order(scene, run, state):
+    """Each step ran to its record once, and what it gave then is what counted."""
+    check(state["status"] == "succeeded", state)
+    result = state["result"]
+    names = collections.Counter((step["name"], step["op"]) for step in scene.steps(run))
+    expected = {("charge", "step"), ("nap", "sleep"), ("go", "wait"), ("kids", "children"), ("first", "children_wait"),
+                ("all", "children_wait"), ("ship", "step"), ("ship#2", "step"), ("uuid", "uuid"), ("change", "version")}
+    check(set(names) == expected and set(names.values()) == {1}, names)
+    outputs = {step["name"]: step["output"] for step in scene.steps(run)}
+    check(result["charge"] == outputs["charge"] and result["ship"] == [outputs["ship"], outputs["ship#2"]], result)
+    check(result["go"] == {"run": run} and result["kids"] == [0, 2, 4] and result["first"] and result["version"] == 2, result)
+    happened = [line.split()[1] for line in scene.lines() if line.startswith(f"{run}/charge ")]
+    check(result["charge"] in happened, "the step's record is of something that happened")
+    return len(happened)
+
+
+@case
+def a_run_with_all_kinds_of_calls_ends_well(scene):
+    worker = scene.worker()
+    run = trigger_order(scene, key="k")
+    check(check_order(scene, run, scene.end(run)) == 1, "without a crash each step happens once")
+    check(worker.stop() == 0, worker.said())
+
+
+@case
+def failures_are_what_they_are_in_every_language(scene):
+    worker = scene.worker()
+    wait_until(lambda: scene.client.get("/v1/workflows/timeouts.v1").status == 200, "the worker has joined")
+    runs = {word: scene.client.trigger("failing.v1", input=word) for word in ("permanent", "later", "nonsense", "large")}
+    flaky = {word: scene.client.trigger("flaky.v1", input=word) for word in ("catch", "pass")}
+    timeouts = scene.client.trigger("timeouts.v1")
+    ends = {word: scene.end(run) for word, run in {**runs, **flaky}.items()}
+    check((ends["permanent"]["error_code"], ends["permanent"]["last_error"]) == ("own_code", "never"), ends["permanent"])
+    check((ends["later"]["status"], ends["later"]["result"]) == ("succeeded", 2), ends["later"])
+    check(ends["large"]["error_code"] == "result_refused", ends["large"])
+    check(ends["nonsense"]["status"] == "failed", ends["nonsense"])
+    check(ends["catch"]["status"] == "succeeded" and "not today" in ends["catch"]["result"], ends["catch"])
+    check(ends["pass"]["error_code"] == "step_failed" and "not today" in ends["pass"]["last_error"], ends["pass"])
+    check(collections.Counter(scene.lines()) == {f"{run}/try": 3 for run in flaky.values()}, scene.lines())
+    check(scene.end(timeouts)["result"] == "twice", "timeouts")
+    scene.client.post(f"/v1/runs/{flaky['pass']}/retry")
+    scene.end(flaky["pass"])
+    check(collections.Counter(scene.lines())[f"{flaky['pass']}/try"] == 6, "an operator's retry tries the step again")
+    check(worker.stop() == 0, worker.said())
+
+
+@case
+def what_is_told_is_seen(scene):
+    worker = scene.worker()
+    wait_until(lambda: scene.client.get("/v1/workflows/tell.v1").status == 200, "the worker has joined")
+    run = scene.client.trigger("tell.v1")
+    wait_until(lambda: scene.client.get(f"/v1/runs/{run}").json["status"] == "paused", "it pauses")
+    check(scene.client.get(f"/v1/runs/{run}").json["state"] == {"at": "half"}, "published")
+    names = [line["name"] for line in scene.client.get(f"/v1/runs/{run}/events").json["items"]]
+    check("progress" in names, names)
+    scene.client.post(f"/v1/runs/{run}/resume")
+    check(scene.end(run)["result"] == [True, True], "it goes on")
+    check(worker.stop() == 0, worker.said())
+
+
+@case
+def steps_are_remembered_across_a_killed_worker(scene):
+    first = scene.worker()
+    run = scene.client.trigger("order.v1", input={"nap": 0, "kids": 3})
+    wait_until(lambda: scene.client.get(f"/v1/runs/{run}").json["status"] == "waiting", "it waits for the signal")
+    first.kill()
+    second = scene.worker()
+    scene.client.post(f"/v1/runs/{run}/signals", {"name": "go", "payload": {"run": run}})
+    check(check_order(scene, run, scene.end(run)) == 1, "charged once")
+    check(second.stop() == 0, second.said())
+
+
+@case
+def cancelling_reaches_the_handler(scene):
+    worker = scene.worker()
+    run = scene.client.trigger("slow.v1")
+    wait_until(lambda: f"{run} began" in scene.lines(), "it began")
+    scene.client.post(f"/v1/runs/{run}/cancel")
+    wait_until(lambda: f"{run} cancelled" in scene.lines(), "the handler learned it")
+    check(worker.stop() == 0, worker.said())
+
+
+@case
+def changed_code_is_told_of(scene):
+    first = scene.worker(STEP="a")
+    run = scene.client.trigger("changed.v1")
+    wait_until(lambda: scene.client.get(f"/v1/runs/{run}").json["status"] == "waiting", "it waits")
+    check(first.stop() == 0, first.said())
+    second = scene.worker(STEP="b")
+    scene.client.post(f"/v1/runs/{run}/signals", {"name": "go"})
+    state = scene.end(run)
+    check(state["error_code"] == "history_mismatch" and '"b"' in state["last_error"] and '"a"' in state["last_error"], state)
+    check(second.stop() == 0, second.said())
+
+
+@case
+def a_stop_gives_back_what_does_not_end_in_time(scene):
+    worker = scene.worker(LIMIT="0.5")
+    run = scene.client.trigger("slow.v1")
+    wait_until(lambda: f"{run} began" in scene.lines(), "it began")
+    check(worker.stop() == 0, worker.said())
+    state = scene.client.get(f"/v1/runs/{run}").json
+    check((state["status"], state["attempt"]) == ("pending", 0), state)
+    check(not [w for w in scene.client.get("/v1/workers").json["items"] if w["name"].startswith("default/")], "it has left")
+
+
+@case
+def a_server_that_is_killed_and_comes_back_loses_nothing(scene):
+    workers = [scene.worker() for _ in range(2)]
+    runs = [trigger_order(scene, key=f"k{i}") for i in range(20)]
+    for _ in range(2):
+        time.sleep(0.3)
+        scene.server.process.kill()
+        scene.client.close()
+        scene.serve()
+    for run in runs:
+        check_order(scene, run, scene.end(run, 30))
+    for worker in workers:
+        check(worker.stop() == 0, worker.said())
+
+
+def soak(directory):
+    """Workers of both languages are killed at random; runs that one began the other finishes."""
+    scene = Scene(directory)
+    rng = random.Random(RUNNER.seed)
+    count = 40 if RUNNER.quick else 150
+    try:
+        workers = [scene.worker() for _ in range(4)]
+        runs = []
+        until = time.monotonic() + (3 if RUNNER.quick else 7)
+        while len(runs) < count or time.monotonic() < until:
+            if len(runs) < count:
+                runs += [trigger_order(scene, key=f"k{len(runs) + i}") for i in range(5)]
+            victim = rng.randrange(len(workers))
+            time.sleep(rng.uniform(0, 0.4))
+            workers[victim].send(signal.SIGKILL)
+            workers[victim].wait()
+            workers[victim] = scene.worker()
+        happened = [check_order(scene, run, scene.end(run, 60)) for run in runs]
+        RUNNER.note(f"{scene.started} workers, {len(runs)} runs, {sum(happened) - len(runs)} steps that happened again")
+        holders = {line["actor"].split("/")[1].split("-")[0] for run in runs
+                   for line in scene.client.get(f"/v1/runs/{run}/events?limit=1000").json["items"] if line["kind"] == "step"}
+        check(holders == {"python", "node"}, holders)
+        for worker in workers:
+            check(worker.stop() == 0, worker.said())
+        scene.server.stop()
+    finally:
+        scene.server.process.kill()
+
+
+if LANGUAGE == "mixed":
+    RUNNER.case("workers_are_killed_and_each_step_is_recorded_once", soak)
+RUNNER.finish()
