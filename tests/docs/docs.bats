@@ -31,6 +31,9 @@ reference_pages="docs/cli.md docs/lifecycle.md docs/postgres.md"
 @test "docs/journal.md works as shown" { page docs/journal.md; }
 @test "docs/schedules.md works as shown" { page docs/schedules.md; }
 @test "docs/http.md works as shown" { page docs/http.md; }
+@test "docs/remote-workers.md works as shown" { page docs/remote-workers.md; }
+@test "docs/python.md works as shown" { page docs/python.md; }
+@test "docs/javascript.md works as shown" { page docs/javascript.md; }
 @test "docs/faq.md works as shown" { page docs/faq.md; }
 @test "docs/functions.md works as shown" { page docs/functions.md; }
 @test "docs/versions.md works as shown" { page docs/versions.md; }
