@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The protocol of remote workers, spoken by hand."""
 
+import signal
 import socket
 import sys
 import threading
@@ -313,6 +314,23 @@ def tenants_do_not_meet(server, hand):
     check(other.post("/v1/runs", {"workflow": "work.v1"}).problem == "disabled", "no new runs")
     check(other.on(held, "commit", turn="succeed").status == 200, "what runs may end")
     check(other.state(mine)["status"] == "succeeded", "it ended")
+    check(other.claim("*", wait="200ms") == [], "and nothing is begun")
+
+
+@case
+def the_engines_own_runs_are_not_given_out(server, hand):
+    begin(hand)
+    parents = [hand.trigger("work.v1") for _ in range(30)]
+    for claim in hand.claim(limit=30):
+        hand.on(claim, "commit", turn="wait", wait_children=1, children=[{"workflow": "work.v1", "in": "1h"}])
+    server.process.send(signal.SIGSTOP)  # the server is a worker, too, and shall not do them first
+    for parent in parents:
+        server.program("cancel", parent)
+    hand.connection.request("POST", "/v1/work/claim", '{"worker": "w1", "workflows": ["*"], "limit": 100}',
+                            {"Content-Type": "application/json"})
+    server.process.send(signal.SIGCONT)
+    check(hand.connection.getresponse().read() == b'{"items":[]}', "nobody but the engine knows how to cancel children")
+    wait_until(lambda: not hand.get("/v1/runs?status=pending,leased").json["items"], "the engine did")
 
 
 @case
