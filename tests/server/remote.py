@@ -11,7 +11,7 @@ import socket
 import sys
 import time
 
-from scene import Process, Server, Skipped, check, make_store, wait_until
+from scene import PROGRAM, Process, Server, Skipped, check, make_store, wait_until
 from runner import Runner
 
 RUNNER = Runner(sys.argv)
@@ -203,6 +203,51 @@ def a_server_that_is_killed_and_comes_back_loses_nothing(scene):
         check_order(scene, run, scene.end(run, 30))
     for worker in workers:
         check(worker.stop() == 0, worker.said())
+
+
+SCRIPT = """#!/bin/bash
+set -euo pipefail
+a=$(holdfast step a -- echo of the script)
+holdfast sleep nap 50ms
+kid=$(holdfast child wait "kid end" "$(holdfast child start kid child.v1 3)")
+name=$(holdfast uuid)
+go=$(holdfast wait go1)
+b=$(holdfast step b -- echo of the script)
+holdfast wait go2 >ignored
+echo "[\\"$a\\",$kid,\\"$name\\",$go,\\"$b\\"]"
+"""
+
+
+@case
+def a_run_goes_from_the_library_to_a_remote_worker_and_back(scene):
+    script = scene.directory / "relay.sh"
+    script.write_text(SCRIPT)
+    script.chmod(0o755)
+    local = [PROGRAM, "--store", scene.url, "worker", "--exec", f"relay.v1={script}", "--exec", "child.v1=cat"]
+    (scene.directory / "holdfast").symlink_to(PROGRAM)
+    environment = {**os.environ, "PATH": f"{scene.directory}:{os.environ['PATH']}"}
+
+    def waits(name):
+        wait_until(lambda: (scene.client.get(f"/v1/runs/{run}").json["current_step"],
+                            scene.client.get(f"/v1/runs/{run}").json["status"]) == (name, "waiting"), f"it waits: {name}")
+
+    scene.client.put("/v1/workflows/relay.v1", SHORT)
+    run = scene.client.trigger("relay.v1")
+    worker = Process(scene.directory, "local-1", local, cwd=scene.directory, env=environment)
+    waits("go1")
+    check(worker.stop() == 0, worker.said())
+    worker = scene.worker()
+    scene.client.post(f"/v1/runs/{run}/signals", {"name": "go1", "payload": {"n": 1}})
+    waits("go2")
+    check(worker.stop() == 0, worker.said())
+    before = scene.steps(run)
+    worker = Process(scene.directory, "local-2", local, cwd=scene.directory, env=environment)
+    scene.client.post(f"/v1/runs/{run}/signals", {"name": "go2"})
+    end = scene.end(run)
+    outputs = {step["name"]: step["output"] for step in before}
+    check(end["result"] == ["of the script", 3, outputs["uuid"], {"n": 1}, "of the worker"], end)
+    check([step["name"] for step in before] == ["a", "nap", "kid", "kid end", "uuid", "go1", "b", "go2"], before)
+    check(worker.stop() == 0, worker.said())
 
 
 def soak(directory):

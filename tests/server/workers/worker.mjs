@@ -108,4 +108,16 @@ worker.workflow('changed.v1', async (ctx) => {
     await ctx.waitSignal('go');
 });
 
+// The same calls as those of the script in remote.py.
+worker.workflow('relay.v1', async (ctx) => {
+    const a = await ctx.step('a', () => 'of the worker');
+    await ctx.sleep('nap', 0.05);
+    const kid = await ctx.waitChild('kid end', await ctx.startChild('kid', 'child.v1', 3));
+    const name = await ctx.uuid();
+    const go = await ctx.waitSignal('go1');
+    const b = await ctx.step('b', () => 'of the worker');
+    await ctx.waitSignal('go2');
+    return [a, kid, name, go, b];
+});
+
 await worker.run();

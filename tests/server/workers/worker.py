@@ -117,4 +117,17 @@ def changed(ctx, input):
     ctx.wait_signal("go")
 
 
+@worker.workflow("relay.v1")
+def relay(ctx, input):
+    """The same calls as those of the script in remote.py."""
+    a = ctx.step("a", lambda: "of the worker")
+    ctx.sleep("nap", 0.05)
+    kid = ctx.wait_child("kid end", ctx.start_child("kid", "child.v1", 3))
+    name = ctx.uuid()
+    go = ctx.wait_signal("go1")
+    b = ctx.step("b", lambda: "of the worker")
+    ctx.wait_signal("go2")
+    return [a, kid, name, go, b]
+
+
 worker.run()
