@@ -50,7 +50,7 @@ export class HoldfastError extends Error {
 /** There was no answer, or none that says what became of the request. */
 export class Unavailable extends HoldfastError {}
 
-/** Throw it to fail a run (or a step) for good. `code` is kept with the run. */
+/** Throw it to fail a run (or a step) for good: tried again, it would fail again. `code` is kept with the run. */
 export class PermanentError extends Error {
     /** @param {string} message @param {string} [code] */
     constructor(message, code = 'permanent') {
@@ -78,19 +78,21 @@ export class StepFailed extends PermanentError {
     }
 }
 
-/** A child that was waited for did not succeed; `end` tells how it ended. */
-export class ChildFailed extends Error {
+/** A child that was waited for did not succeed; `end` tells how it ended. Remembered, as all that waits have told. */
+export class ChildFailed extends PermanentError {
     /** @param {ChildEnd} end */
     constructor(end) {
-        super(`the child run ${end.run} ended as ${end.status}`);
-        this.name = 'ChildFailed';
+        super(`the child run ${end.run} ended as ${end.status}`, 'child_failed');
         this.end = end;
     }
 }
 
-/** The time of a wait has passed. Remembered like any other answer. */
-export class WaitTimeout extends Error {
-    name = 'WaitTimeout';
+/** The time of a wait has passed. Remembered, as all that waits have told. */
+export class WaitTimeout extends PermanentError {
+    /** @param {string} [message] */
+    constructor(message) {
+        super(message ?? 'the time has passed', 'wait_timeout');
+    }
 }
 
 /** Throw it to fail this attempt and be tried again after so many seconds. */
@@ -210,7 +212,7 @@ export class Client {
         return this.ask('GET', `/runs/${run}`);
     }
 
-    /** The run when it has ended. WaitTimeout when that takes longer than `timeout` seconds.
+    /** The run when it has ended. A HoldfastError `timeout` when that takes longer than `timeout` seconds.
      * @param {string} run @param {number} [timeout] @returns {Promise<Run>} */
     async wait(run, timeout = Infinity) {
         const until = performance.now() + timeout * 1000;
@@ -220,7 +222,7 @@ export class Client {
             if (FINISHED.includes(found.status))
                 return found;
             if (performance.now() >= until)
-                throw new WaitTimeout(`the run ${run} is ${found.status}`);
+                throw new HoldfastError('timeout', `the run ${run} is ${found.status}`);
         }
     }
 
@@ -512,7 +514,7 @@ export class Context {
             const step = { key: `${this.runId}/${full}`, attempt, signal: AbortSignal.any(signals) };
             const output = plain(await work(step));
             if (performance.now() - begun >= timeout * 1000)
-                throw new WaitTimeout(`the step took longer than its limit of ${timeout}s`);
+                throw new Error(`the step took longer than its limit of ${timeout}s`);
             await this.#record(full, entry, 'succeeded', this.#line('step', { attempt, started, output }));
             return output;
         } catch (error) {

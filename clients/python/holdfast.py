@@ -62,7 +62,7 @@ class Unavailable(HoldfastError):
 
 
 class PermanentError(Exception):
-    """Raise it to fail a run (or a step) for good. `code` is kept with the run."""
+    """Raise it to fail a run (or a step) for good: tried again, it would fail again. `code` is kept with the run."""
 
     def __init__(self, message: str, code: str = "permanent"):
         super().__init__(message)
@@ -85,16 +85,19 @@ class StepFailed(PermanentError):
         self.step = step
 
 
-class ChildFailed(Exception):
-    """A child that was waited for did not succeed; `end` tells how it ended."""
+class ChildFailed(PermanentError):
+    """A child that was waited for did not succeed; `end` tells how it ended. Remembered, as all that waits have told."""
 
     def __init__(self, end: "ChildEnd"):
-        super().__init__(f"the child run {end.run} ended as {end.status}")
+        super().__init__(f"the child run {end.run} ended as {end.status}", "child_failed")
         self.end = end
 
 
-class WaitTimeout(TimeoutError):
-    """The time of a wait has passed. Remembered like any other answer."""
+class WaitTimeout(PermanentError, TimeoutError):
+    """The time of a wait has passed. Remembered, as all that waits have told."""
+
+    def __init__(self, message: Optional[str]):
+        super().__init__(message or "the time has passed", "wait_timeout")
 
 
 class RetryAfter(Exception):

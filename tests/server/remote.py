@@ -112,17 +112,25 @@ def a_run_with_all_kinds_of_calls_ends_well(scene):
 def failures_are_what_they_are_in_every_language(scene):
     worker = scene.worker()
     wait_until(lambda: scene.client.get("/v1/workflows/timeouts.v1").status == 200, "the worker has joined")
-    runs = {word: scene.client.trigger("failing.v1", input=word) for word in ("permanent", "later", "nonsense", "large")}
+    runs = {word: scene.client.trigger("failing.v1", input=word) for word in
+            ("permanent", "later", "nonsense", "large", "silence", "slow step", "nested", "swallow")}
     flaky = {word: scene.client.trigger("flaky.v1", input=word) for word in ("catch", "pass")}
     timeouts = scene.client.trigger("timeouts.v1")
+    late = scene.client.trigger("slow.v1", timeout="700ms")
     ends = {word: scene.end(run) for word, run in {**runs, **flaky}.items()}
     check((ends["permanent"]["error_code"], ends["permanent"]["last_error"]) == ("own_code", "never"), ends["permanent"])
     check((ends["later"]["status"], ends["later"]["result"]) == ("succeeded", 2), ends["later"])
     check(ends["large"]["error_code"] == "result_refused", ends["large"])
     check(ends["nonsense"]["status"] == "failed", ends["nonsense"])
+    check((ends["silence"]["error_code"], ends["silence"]["attempt"]) == ("wait_timeout", 1), ends["silence"])
+    check(ends["slow step"]["error_code"] == "step_failed" and "limit" in ends["slow step"]["last_error"], ends["slow step"])
+    check(ends["nested"]["status"] == "failed" and '"outer"' in ends["nested"]["last_error"], ends["nested"])
+    check((ends["swallow"]["status"], ends["swallow"]["result"]) == ("succeeded", 1), ends["swallow"])
+    check(scene.end(late)["error_code"] == "deadline_exceeded", scene.end(late))
     check(ends["catch"]["status"] == "succeeded" and "not today" in ends["catch"]["result"], ends["catch"])
     check(ends["pass"]["error_code"] == "step_failed" and "not today" in ends["pass"]["last_error"], ends["pass"])
-    check(collections.Counter(scene.lines()) == {f"{run}/try": 3 for run in flaky.values()}, scene.lines())
+    tries = collections.Counter(line for line in scene.lines() if line.endswith("/try"))
+    check(tries == {f"{run}/try": 3 for run in flaky.values()}, tries)
     check(scene.end(timeouts)["result"] == "twice", "timeouts")
     scene.client.post(f"/v1/runs/{flaky['pass']}/retry")
     scene.end(flaky["pass"])

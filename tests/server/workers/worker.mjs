@@ -58,6 +58,19 @@ worker.workflow('failing.v1', async (ctx, input) => {
         return 1n;
     if (input === 'large')
         return 'x'.repeat(2 << 20);
+    if (input === 'silence')
+        await ctx.waitSignal('never', { timeout: 0.05 });
+    if (input === 'slow step')
+        await ctx.step('slow', () => new Promise((resolve) => { setTimeout(resolve, 200); }), { timeout: 0.1 });
+    if (input === 'nested')
+        await ctx.step('outer', () => ctx.step('inner', () => 1));
+    if (input === 'swallow') {
+        try {
+            await ctx.sleep('nap', 0.1);
+        } catch {
+            return 'it did not sleep';
+        }
+    }
     return ctx.attempt;
 });
 

@@ -74,6 +74,17 @@ def failing(ctx, input):
         return object()
     if input == "large":
         return "x" * (2 << 20)
+    if input == "silence":
+        ctx.wait_signal("never", timeout=0.05)
+    if input == "slow step":
+        ctx.step("slow", lambda: time.sleep(0.2), timeout=0.1)
+    if input == "nested":
+        ctx.step("outer", lambda: ctx.step("inner", lambda: 1))
+    if input == "swallow":
+        try:
+            ctx.sleep("nap", 0.1)
+        except BaseException:  # pylint: disable=broad-except
+            return "it did not sleep"
     return ctx.attempt
 
 
