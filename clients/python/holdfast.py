@@ -27,6 +27,7 @@ import json
 import logging
 import os
 import queue
+import select
 import signal
 import socket
 import ssl
@@ -158,11 +159,11 @@ class Client:
         return http.client.HTTPConnection(self._host, self._port, timeout=timeout)
 
     def _take(self, timeout: float) -> http.client.HTTPConnection:
+        """One that was used before, unless the server has closed it meanwhile: nothing may get lost for that."""
         with self._lock:
             while self._idle:
                 connection, used = self._idle.pop()
-                if time.monotonic() - used < FRESH:
-                    connection.timeout = timeout
+                if time.monotonic() - used < FRESH and not select.select([connection.sock], [], [], 0)[0]:
                     connection.sock.settimeout(timeout)
                     return connection
                 connection.close()
@@ -264,7 +265,7 @@ class Client:
         """The run's journal: what is there, then what comes, until the run has ended."""
         pause = _Backoff()
         while True:
-            connection = self._connect(None)
+            connection = self._connect(3 * FRESH)  # a stream says every 15 s that it lives
             try:
                 connection.request("GET", f"{self._prefix}/runs/{run}/events", headers={
                     **self._headers, "Accept": "text/event-stream", "Last-Event-ID": str(after)})
@@ -719,6 +720,7 @@ class Worker:
         self.name = name or f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:6]}"
         self._concurrency, self._stop_limit = concurrency, stop_limit
         self._handlers: Dict[str, Handler] = {}
+        self._asked: "queue.SimpleQueue[None]" = queue.SimpleQueue()  # to stop
         self._stopping = threading.Event()
         self._quit = False                         # the stop's limit has passed
         self._held: Dict[int, Context] = {}        # by id(context)
@@ -745,26 +747,21 @@ class Worker:
             thread.start()
         claimer = threading.Thread(target=self._claim_all, daemon=True)
         claimer.start()
-        while not self._stopping.wait(3600):
-            continue
+        self._asked.get()
+        self._stopping.set()
         self._drain(claimer)
 
     def stop(self) -> None:
         """No new claims; handlers at work may finish. Safe in signal handlers and any thread."""
-        if not self._stopping.is_set():
-            self._stopping.set()
-            # The claim that waits is answered now, with nothing.
-            threading.Thread(target=self._leave, daemon=True).start()
-
-    def _leave(self) -> None:
-        try:
-            self.client.ask("POST", "/work/leave", {"worker": self.name})
-        except HoldfastError as error:
-            LOG.warning("could not leave: %s", error)
+        self._asked.put(None)
 
     def _drain(self, claimer: threading.Thread) -> None:
         until = time.monotonic() + self._stop_limit
         self._slots.release()  # a claimer that waits for a hand looks up
+        try:
+            self.client.ask("POST", "/work/leave", {"worker": self.name})  # answers the claim that waits
+        except HoldfastError as error:
+            LOG.warning("could not leave: %s", error)
         claimer.join(min(self._stop_limit, CLAIM_WAIT + 5))
         with self._change:
             self._change.wait_for(lambda: not self._held, max(0.0, until - time.monotonic()))
