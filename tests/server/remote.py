@@ -9,6 +9,7 @@ import shutil
 import signal
 import socket
 import sys
+import threading
 import time
 
 from scene import PROGRAM, Process, Server, Skipped, check, make_store, wait_until
@@ -46,11 +47,11 @@ class Scene:
         self.server = Server(self.directory, self.url, "--listen", f"127.0.0.1:{self.port}", name=f"serve-{self.served}")
         self.client = self.server.client
 
-    def worker(self, **environment):
+    def worker(self, port=None, **environment):
         self.started += 1
         language = ("python", "node")[self.started % 2] if LANGUAGE == "mixed" else LANGUAGE
         name = f"{language}-{self.started}"
-        return Process(self.directory, name, [*PROGRAMS[language], f"http://127.0.0.1:{self.port}", name, self.log],
+        return Process(self.directory, name, [*PROGRAMS[language], f"http://127.0.0.1:{port or self.port}", name, self.log],
                        env={**os.environ, **environment})
 
     def lines(self):
@@ -63,6 +64,38 @@ class Scene:
 
     def steps(self, run):
         return self.client.get(f"/v1/runs/{run}/steps").json["items"]
+
+
+class Leak:
+    """A proxy that hands all requests on, and loses some of the answers with their connections."""
+
+    def __init__(self, port, share, rng):
+        self.port_behind, self.share, self.rng, self.lost = port, share, rng, 0
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            caller, _ = self.listener.accept()
+            behind = socket.create_connection(("127.0.0.1", self.port_behind))
+            threading.Thread(target=self.carry, args=(caller, behind, False), daemon=True).start()
+            threading.Thread(target=self.carry, args=(behind, caller, True), daemon=True).start()
+
+    def carry(self, source, target, answers):
+        try:
+            while data := source.recv(1 << 20):
+                if answers and self.rng.random() < self.share:
+                    self.lost += 1
+                    break
+                target.sendall(data)
+        except OSError:
+            pass
+        for end in (source, target):
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
 
 
 def case(function):
@@ -209,6 +242,19 @@ def a_server_that_is_killed_and_comes_back_loses_nothing(scene):
         scene.serve()
     for run in runs:
         check_order(scene, run, scene.end(run, 30))
+    for worker in workers:
+        check(worker.stop() == 0, worker.said())
+
+
+@case
+def answers_that_get_lost_are_survived(scene):
+    leak = Leak(scene.port, 0.1, random.Random(RUNNER.seed))
+    workers = [scene.worker(leak.port) for _ in range(2)]
+    runs = [trigger_order(scene, key=f"k{i}") for i in range(15)]
+    for run in runs:
+        check_order(scene, run, scene.end(run, 30))
+    check(leak.lost > 10, f"{leak.lost} answers were lost")
+    leak.share = 0
     for worker in workers:
         check(worker.stop() == 0, worker.said())
 
