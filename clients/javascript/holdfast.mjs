@@ -137,8 +137,14 @@ function say(error) {
         ? error.message || error.name : `${error.name}: ${error.message}`;
 }
 
-/** As JSON has it; undefined is null. */
-const plain = (value) => (value === undefined ? null : JSON.parse(JSON.stringify(value) ?? 'null'));
+/** The value as it comes back from the store; undefined is null. */
+function plain(value) {
+    try {
+        return JSON.parse(JSON.stringify(value) ?? 'null');
+    } catch (error) {
+        throw new PermanentError(`this is no JSON: ${error.message}`, 'result_refused');
+    }
+}
 
 // ---- Client ----
 
@@ -860,9 +866,12 @@ export class Worker {
                 joined = true;
                 if (stopped.aborted)
                     return;
+                const asked = performance.now();
                 const { items } = await this.client.ask('POST', '/work/claim',
                     { ...about, limit: Math.min(100, free), wait: `${CLAIM_WAIT}s` }, CLAIM_WAIT);
                 items.forEach((claim) => this.#begin(claim));
+                if (items.length === 0 && performance.now() - asked < 1000) // it did not wait: it stops
+                    await pauseFor(300, stopped);
                 pauses = backoff();
             } catch (error) {
                 this.log(`holdfast: cannot claim: ${error.message}`);

@@ -127,8 +127,16 @@ class RunCancelled(RunLost):
 
 # ---- HTTP ----
 
-def _write(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+def _write(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+
+
+def _plain(value: Any) -> Any:
+    """The value as it comes back from the store."""
+    try:
+        return json.loads(_write(value))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise PermanentError(f"this is no JSON: {error}", "result_refused") from error
 
 
 class Client:
@@ -175,7 +183,7 @@ class Client:
         sent = {**self._headers, **(headers or {})}
         raw = None
         if body is not None:
-            raw = _write(body).encode()
+            raw = _write(body)
             sent["Content-Type"] = "application/json"
         connection = self._take(self._timeout + wait)
         try:
@@ -495,7 +503,7 @@ class Context:
         attempt, started, begun = (entry.attempt if entry else 0) + 1, self._now(), time.monotonic()
         self._open = full
         try:
-            output = json.loads(_write(fn(*args, **kwargs)))
+            output = _plain(fn(*args, **kwargs))
             if timeout is not None and time.monotonic() - begun >= timeout:
                 raise TimeoutError(f"the step took longer than its limit of {timeout:g}s")
             self._record(full, "succeeded", self._line("step", attempt=attempt, started=started, output=output),
@@ -791,8 +799,11 @@ class Worker:
                     self.client.ask("POST", "/work/join", about)
                     joined = True
                 if not self._stopping.is_set():
+                    asked = time.monotonic()
                     claims = self.client.ask("POST", "/work/claim", {**about, "limit": free, "wait": f"{CLAIM_WAIT}s"},
                                              wait=CLAIM_WAIT)["items"]
+                    if not claims and time.monotonic() - asked < 1:  # it did not wait: it stops
+                        self._stopping.wait(0.3)
                 pause = _Backoff()
             except HoldfastError as error:
                 LOG.warning("cannot claim: %s", error)
@@ -839,7 +850,7 @@ class Worker:
         try:
             result = handler(ctx, ctx.run["input"])
             ctx._finish()
-            return {"path": "commit", "turn": "succeed", "result": json.loads(_write(result))}
+            return {"path": "commit", "turn": "succeed", "result": _plain(result)}
         except (Suspended, RunLost) as over:
             return getattr(ctx._over or over, "end", None)
         except Exception as error:  # pylint: disable=broad-except
