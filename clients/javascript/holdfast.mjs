@@ -168,8 +168,10 @@ export class Client {
     }
 
     /** One request below /v1, sent once; the answer's JSON. `wait`: how many seconds longer than usual it may take.
-     * @param {string} method @param {string} path @param {Json} [body] @param {number} [wait] @returns {Promise<any>} */
-    async ask(method, path, body, wait = 0) {
+     * @param {string} method @param {string} path @param {Json} [body] @param {number} [wait]
+     * @param {AbortSignal} [signal] hangs up @returns {Promise<any>} */
+    async ask(method, path, body, wait = 0, signal = undefined) {
+        const limit = AbortSignal.timeout((this.#timeout + wait) * 1000);
         let status;
         let text;
         try {
@@ -177,7 +179,7 @@ export class Client {
                 method,
                 headers: body === undefined ? this.#headers : { ...this.#headers, 'Content-Type': 'application/json' },
                 body: body === undefined ? undefined : JSON.stringify(body),
-                signal: AbortSignal.timeout((this.#timeout + wait) * 1000),
+                signal: signal ? AbortSignal.any([limit, signal]) : limit,
             });
             status = response.status;
             text = await response.text();
@@ -780,6 +782,7 @@ export class Context {
 export class Worker {
     #handlers = new Map();
     #stopping = new AbortController();
+    #hangUp = new AbortController(); // on the claim that waits, when the stop's limit has passed
     #quit = false; // the stop's limit has passed
     #held = new Map(); // context -> its turn's promise
     #claims = new Map(); // context -> its claim
@@ -827,17 +830,26 @@ export class Worker {
             return;
         this.#stopping.abort();
         this.#freed();
-        // The claim that waits is answered now, with nothing.
-        this.client.ask('POST', '/work/leave', { worker: this.name }).catch((error) =>
-            this.log(`holdfast: could not leave: ${error.message}`));
+    }
+
+    /** The claim that waits is answered by it; one that was on its way meets the next. */
+    async #leave(claimer, done) {
+        let claims = true;
+        claimer.then(() => { claims = false; });
+        do {
+            await this.client.ask('POST', '/work/leave', { worker: this.name }).catch((error) =>
+                this.log(`holdfast: could not leave: ${error.message}`));
+            await Promise.race([claimer, pauseFor(200, done)]);
+        } while (claims && !done.aborted);
     }
 
     async #drain(claimer) {
         const done = new AbortController();
-        const drained = claimer.then(() => Promise.all(this.#held.values()));
+        const drained = this.#leave(claimer, done.signal).then(() => Promise.all(this.#held.values()));
         await Promise.race([drained, pauseFor(this.stopLimit * 1000, done.signal)]);
         done.abort();
         this.#quit = true;
+        this.#hangUp.abort();
         clearTimeout(this.#beatTimer);
         await Promise.all([...this.#held.keys()].map(async (ctx) => {
             ctx.lose(new TurnOver('the worker stops', null, { lost: true }));
@@ -868,7 +880,7 @@ export class Worker {
                     return;
                 const asked = performance.now();
                 const { items } = await this.client.ask('POST', '/work/claim',
-                    { ...about, limit: Math.min(100, free), wait: `${CLAIM_WAIT}s` }, CLAIM_WAIT);
+                    { ...about, limit: Math.min(100, free), wait: `${CLAIM_WAIT}s` }, CLAIM_WAIT, this.#hangUp.signal);
                 items.forEach((claim) => this.#begin(claim));
                 if (items.length === 0 && performance.now() - asked < 1000) // it did not wait: it stops
                     await pauseFor(300, stopped);
@@ -945,8 +957,6 @@ export class Worker {
     async #end(ctx, end) {
         let { path, ...body } = end;
         for (const pause of backoff()) {
-            if (this.#quit)
-                return;
             try {
                 await this.askHeld(ctx, path, body);
                 return;
@@ -955,6 +965,8 @@ export class Worker {
                     return;
                 this.log(`holdfast: run ${ctx.runId}: ${error.message}`);
                 if (error instanceof Unavailable || error.status === 507) {
+                    if (this.#quit)
+                        return;
                     await pauseFor(pause);
                 } else if (path === 'fail') {
                     return;

@@ -766,11 +766,12 @@ class Worker:
     def _drain(self, claimer: threading.Thread) -> None:
         until = time.monotonic() + self._stop_limit
         self._slots.release()  # a claimer that waits for a hand looks up
-        try:
-            self.client.ask("POST", "/work/leave", {"worker": self.name})  # answers the claim that waits
-        except HoldfastError as error:
-            LOG.warning("could not leave: %s", error)
-        claimer.join(min(self._stop_limit, CLAIM_WAIT + 5))
+        while claimer.is_alive() and time.monotonic() < until:
+            try:  # The claim that waits is answered by it; one that was on its way meets the next.
+                self.client.ask("POST", "/work/leave", {"worker": self.name})
+            except HoldfastError as error:
+                LOG.warning("could not leave: %s", error)
+            claimer.join(0.2)
         with self._change:
             self._change.wait_for(lambda: not self._held, max(0.0, until - time.monotonic()))
             self._quit = True
@@ -881,7 +882,7 @@ class Worker:
         pause = _Backoff()
         body = {name: value for name, value in end.items() if name != "path"}
         path = end["path"]
-        while not self._quit:
+        while True:
             try:
                 self._ask_held(ctx, path, body)
                 return
@@ -896,6 +897,8 @@ class Worker:
                     path, body = "fail", {"permanent": True, "code": code, "message": str(error)}
                     continue
                 LOG.warning("run %s: %s", ctx.run_id, error)
+                if self._quit:
+                    return
                 time.sleep(pause.next())
 
     # -- heartbeat --

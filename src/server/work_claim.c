@@ -285,10 +285,11 @@ hf_code hf__work_claim(struct hf__request *request, hf_error *err)
     int64_t next_due = 0;
     hf_code code = claiming ? HF_OK : read_claiming(request, &claiming, err);
     if (code == HF_OK)
+        hf__park_listen(request, any_lane);
+    if (code == HF_OK)
         code = enlist(request, claiming, err);
     if (code != HF_OK)
         return code;
-    hf__park_listen(request, any_lane);
     /* What was claimed for nobody would be lost with the answer. */
     if (hf__sweep_hung_up(request->entry) || atomic_load(&claiming->left))
         return answer_claim(request, claiming, 0, err);
