@@ -137,7 +137,13 @@ def check_order(scene, run, state):
 def a_run_with_all_kinds_of_calls_ends_well(scene):
     worker = scene.worker()
     run = trigger_order(scene, key="k")
+    before = scene.end(run)["result"]
     check(check_order(scene, run, scene.end(run)) == 1, "without a crash each step happens once")
+    check(scene.server.program("tree", run).stdout.count("child.v1") == 3, scene.server.program("tree", run).stdout)
+    fork = scene.client.post(f"/v1/runs/{run}/fork", {"step": "ship"}).json["id"]
+    after = scene.end(fork)["result"]
+    check(all(after[name] == before[name] for name in ("charge", "go", "kids")), (before, after))
+    check(not set(after["ship"]) & set(before["ship"]), "from the chosen step on it is done again")
     check(worker.stop() == 0, worker.said())
 
 
@@ -234,7 +240,7 @@ def a_stop_gives_back_what_does_not_end_in_time(scene):
 @case
 def a_server_that_is_killed_and_comes_back_loses_nothing(scene):
     workers = [scene.worker() for _ in range(2)]
-    runs = [trigger_order(scene, key=f"k{i}") for i in range(20)]
+    runs = [trigger_order(scene, key=f"k{i}") for i in range(12)]
     for _ in range(2):
         time.sleep(0.3)
         scene.server.process.kill()
@@ -250,10 +256,10 @@ def a_server_that_is_killed_and_comes_back_loses_nothing(scene):
 def answers_that_get_lost_are_survived(scene):
     leak = Leak(scene.port, 0.1, random.Random(RUNNER.seed))
     workers = [scene.worker(leak.port) for _ in range(2)]
-    runs = [trigger_order(scene, key=f"k{i}") for i in range(15)]
+    runs = [trigger_order(scene, key=f"k{i}") for i in range(10)]
     for run in runs:
         check_order(scene, run, scene.end(run, 30))
-    check(leak.lost > 10, f"{leak.lost} answers were lost")
+    check(leak.lost > 5, f"{leak.lost} answers were lost")
     leak.share = 0
     for worker in workers:
         check(worker.stop() == 0, worker.said())
