@@ -668,8 +668,8 @@ export class Context {
             } : null));
             const error = over ? undefined : 'not all children ended in time';
             await this.#record(full, entry, over ? 'succeeded' : 'failed', this.#line('children_wait', { error, output }),
-                { consumed: mine.map((mail) => mail.id) });
-            this.#mail = this.#mail.filter((mail) => !mine.includes(mail));
+                { consumed: [...mine].map((mail) => mail.id) });
+            this.#mail = this.#mail.filter((mail) => !mine.has(mail));
             return this.#keep(ends);
         }
         // Ends of other children count as mail, too: more than those must come.
@@ -677,7 +677,7 @@ export class Context {
         return this.#suspend(full, entry ? null : this.#line('children_wait', { started, until }), {
             waiting_kind: 'children',
             waiting_until_us: until,
-            wait_children: mine.length + others.length + missing,
+            wait_children: mine.size + others.length + missing,
             wake_on_child_failure: waitFor === 'all_or_failure' &&
                 others.every((mail) => mail.payload.status === 'succeeded'),
         });
@@ -686,15 +686,15 @@ export class Context {
     /** How the children stand, the mail that tells so, and the mail of other children. */
     #look(runs) {
         const mail = new Map(this.#mail.filter((one) => one.type === 'child').map((one) => [one.id, one]));
-        const mine = [];
+        const mine = new Set();
         const ends = runs.map((run) => {
             const told = mail.get(`child:${run}`);
             if (this.#ends.has(run) || !told)
                 return this.#ends.get(run) ?? endOf(run);
-            mine.push(told);
+            mine.add(told);
             return endOf(run, told.payload);
         });
-        return { ends, mine, others: [...mail.values()].filter((one) => !mine.includes(one)) };
+        return { ends, mine, others: [...mail.values()].filter((one) => !mine.has(one)) };
     }
 
     #keep(ends) {

@@ -357,14 +357,13 @@ class Context:
         self._recall()
 
     def _recall(self) -> None:
-        found: Dict[str, _Entry] = {}
+        places: Dict[str, int] = {}
         for line in self._claim["steps"]:
-            data = line["data"] if isinstance(line["data"], dict) else {}
-            entry = _Entry(line["name"], line["status"], data)
-            if line["name"] in found:
-                found[line["name"]].__dict__.update(entry.__dict__)
+            entry = _Entry(line["name"], line["status"], line["data"] if isinstance(line["data"], dict) else {})
+            if entry.name in places:
+                self._entries[places[entry.name]] = entry
             else:
-                found[line["name"]] = entry
+                places[entry.name] = len(self._entries)
                 self._entries.append(entry)
         last = self._entries[-1] if self._entries else None
         # An operator who has a run tried again wants the step on which it gave up tried again.
@@ -619,8 +618,7 @@ class Context:
             return self._keep([ChildEnd(run, end) for run, end in zip(runs, told)])
         now = self._now()
         until = entry.until if entry else self._limit(timeout)
-        ends = [self._ends.get(run) or ChildEnd(run) for run in runs]
-        mine, others = self._look(ends)
+        ends, mine, others = self._look(runs)
         ended = sum(end.status is not None for end in ends)
         failed = any(end.status not in (None, "succeeded") for end in ends)
         over = ended == len(ends) or (wait_for == "any" and ended) or (wait_for == "all_or_failure" and failed)
@@ -628,8 +626,8 @@ class Context:
             error = {} if over else {"error": "not all children ended in time"}
             self._record(full, "succeeded" if over else "failed",
                          self._line("children_wait", output=[end._write() for end in ends], **error),
-                         known=entry is not None, consumed=[mail["id"] for mail in mine])
-            self._mail = [mail for mail in self._mail if mail not in mine]
+                         known=entry is not None, consumed=list(mine))
+            self._mail = [mail for mail in self._mail if mail["id"] not in mine]
             return self._keep(ends)
         # Ends of other children count as mail, too: more than those must come.
         missing = 1 if wait_for == "any" else len(ends) - ended
@@ -639,14 +637,13 @@ class Context:
                       all(mail["payload"].get("status") == "succeeded" for mail in others))
         raise AssertionError("unreachable")
 
-    def _look(self, ends: List[ChildEnd]) -> tuple:
-        """The mail of those that have ended, told to `ends`, and that of other children."""
-        waited = {f"child:{end.run}": end for end in ends if not end.status}
-        children = [mail for mail in self._mail if mail["type"] == "child"]
-        mine = [mail for mail in children if mail["id"] in waited]
-        for mail in mine:
-            waited[mail["id"]].__init__(waited[mail["id"]].run, mail["payload"])  # type: ignore[misc]
-        return mine, [mail for mail in children if mail["id"] not in waited]
+    def _look(self, runs: Sequence[str]) -> tuple:
+        """How the children stand, the ends in the mail that tell so, by its id, and the mail of other children."""
+        mail = {one["id"]: one for one in self._mail if one["type"] == "child"}
+        ids = [f"child:{run}" for run in runs if run not in self._ends]
+        mine = {id: mail[id]["payload"] for id in ids if id in mail}
+        ends = [self._ends.get(run) or ChildEnd(run, mine.get(f"child:{run}")) for run in runs]
+        return ends, mine, [one for one in mail.values() if one["id"] not in mine]
 
     def _keep(self, ends: List[ChildEnd]) -> List[ChildEnd]:
         self._ends.update((end.run, end) for end in ends if end.status)
