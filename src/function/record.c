@@ -27,7 +27,6 @@ static void add_number(struct hf__buffer *json, const char *name, int64_t number
         hf__buffer_addf(json, ",\"%s\":%" PRId64, name, number);
 }
 
-/* The output comes last: see read_data. */
 static const char *data_of(hf_ctx *ctx, const struct hf__record *record)
 {
     struct hf__buffer json = { 0 };
