@@ -9,6 +9,7 @@
 #include <holdfast/function.h>
 #include <holdfast/outbox.h>
 #include <holdfast/schedule.h>
+#include <holdfast/task.h>
 #include <holdfast/token.h>
 #include <holdfast/transition.h>
 

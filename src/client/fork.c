@@ -73,11 +73,11 @@ static hf_code keep_step(struct fork *fork, const hf_event *event, hf_error *err
 {
     hf_new_event kept = {
         .kind = "step",
-        .name = hf__arena_strdup(&fork->arena, event->name),
+        .name = strcmp(event->name, "failed") == 0 ? "failed" : "succeeded",
         .step = hf__arena_strdup(&fork->arena, event->step),
         .data = hf__arena_strdup(&fork->arena, event->data),
     };
-    if (!kept.name || !kept.step || (event->data && !kept.data))
+    if (!kept.step || (event->data && !kept.data))
         return hf__nomem(err);
     fork->bytes += event->data ? strlen(event->data) : 0;
     if (fork->count > MAX_STEPS || fork->bytes > MAX_BYTES)
@@ -110,6 +110,16 @@ static void note_name(struct fork *fork, const char *name)
         hf__buffer_addf(&fork->names, "%s\"%s\"", fork->names.length ? ", " : "", name);
 }
 
+/* The end of a sleep or a pause has no line of its own: that another call came after it tells. */
+static bool is_passed(const hf_event *event)
+{
+    json_t *data = event->data ? json_loads(event->data, JSON_DECODE_ANY, NULL) : NULL;
+    const char *op = json_string_value(json_object_get(data, "op"));
+    bool passed = op && (strcmp(op, "sleep") == 0 || strcmp(op, "pause") == 0);
+    json_decref(data);
+    return passed;
+}
+
 /* One line of the old journal. What has only begun to wait is not kept: the new run waits for itself. */
 static hf_code take_event(struct fork *fork, const hf_event *event, hf_error *err)
 {
@@ -119,7 +129,7 @@ static hf_code take_event(struct fork *fork, const hf_event *event, hf_error *er
         fork->found = true;
         return HF_OK;
     }
-    if (strcmp(event->name, "waiting") == 0)
+    if (strcmp(event->name, "waiting") == 0 && !is_passed(event))
         return HF_OK;
     note_name(fork, event->step);
     return keep_step(fork, event, err);

@@ -11,6 +11,7 @@
 #include "client/client.h"
 #include "client/ids.h"
 #include "client/read.h"
+#include "kernel/chores.h"
 #include "util/alloc.h"
 #include "util/buffer.h"
 #include "util/error.h"
@@ -33,9 +34,21 @@ static hf_code pattern_range(struct hf__arena *arena, const char *pattern, const
     return *low && *high ? HF_OK : hf__nomem(err);
 }
 
+/* The engine's own work is done by workers of the library: no other knows how. */
+static void leave_chores(struct hf__table *lanes)
+{
+    int kept = 0;
+    for (int i = 0; i < lanes->nrows; i++) {
+        const struct hf__cell *row = hf__table_row(lanes, i);
+        if (strncmp(hf__as_text(row[1]), HF__CHORE_PREFIX, strlen(HF__CHORE_PREFIX)) != 0)
+            memmove(hf__table_row(lanes, kept++), row, sizeof *row * (size_t)lanes->ncolumns);
+    }
+    lanes->nrows = kept;
+}
+
 /* The lanes that the patterns serve, as served_lanes gives them, into `lanes`. */
-static hf_code find_lanes(hf_client *client, const hf_claim_spec *spec, struct hf__table *lanes,
-                          hf_error *err)
+static hf_code find_lanes(hf_client *client, const hf_claim_spec *spec, bool chores,
+                          struct hf__table *lanes, hf_error *err)
 {
     struct hf__ask ask;
     hf__ask_begin(&ask, client->engine, HF__STMT_SERVED_LANES);
@@ -54,6 +67,8 @@ static hf_code find_lanes(hf_client *client, const hf_claim_spec *spec, struct h
     if (code == HF_OK)
         code = hf__ask_send(&ask, err);
     *lanes = ask.out;
+    if (!chores)
+        leave_chores(lanes);
     hf__ask_end(&ask);
     return code;
 }
@@ -252,7 +267,8 @@ static hf_code claim_all(hf_client *client, const hf_claim_spec *spec, struct hf
     return op.code == HF_OK && op.claim.claims->count ? add_claims(claims, &op, err) : HF_OK;
 }
 
-hf_code hf_claim(hf_client *client, hf_claims **out, const hf_claim_spec *spec, hf_error *err)
+static hf_code claim(hf_client *client, hf_claims **out, const hf_claim_spec *spec, bool chores,
+                     hf_error *err)
 {
     hf_claims *claims = NULL;
     struct head *heads = NULL;
@@ -262,7 +278,7 @@ hf_code hf_claim(hf_client *client, hf_claims **out, const hf_claim_spec *spec, 
         code = hf__nomem(err);
     struct hf__table lanes = { .arena = claims ? hf__answer_arena(claims) : NULL };
     if (code == HF_OK)
-        code = find_lanes(client, spec, &lanes, err);
+        code = find_lanes(client, spec, chores, &lanes, err);
     if (code == HF_OK)
         code = find_heads(client, lanes.arena, &lanes, &heads, &count, &claims->next_due, err);
     if (code == HF_OK)
@@ -274,34 +290,50 @@ hf_code hf_claim(hf_client *client, hf_claims **out, const hf_claim_spec *spec, 
     return code;
 }
 
+hf_code hf_claim(hf_client *client, hf_claims **out, const hf_claim_spec *spec, hf_error *err)
+{
+    return claim(client, out, spec, true, err);
+}
+
+hf_code hf__claim_no_chores(hf_client *client, hf_claims **out, const hf_claim_spec *spec,
+                            hf_error *err)
+{
+    return claim(client, out, spec, false, err);
+}
+
 /* ---- Commit ---- */
 
-hf_code hf_commit(hf_client *client, const hf_transition *transition, hf_id *child_ids,
-                  hf_error *err)
+hf_code hf__commit_with_ids(hf_client *client, const hf_transition *transition,
+                            const hf_id *child_ids, hf_error *err)
 {
     hf_code code = hf__check_transition(transition, hf__engine_max_payload(client->engine), err);
     if (code != HF_OK)
         return code;
-    hf_id *children = hf__new_ids(transition->child_count);
     hf_id *starts = hf__new_ids(transition->start_count);
-    if (children && starts) {
-        struct hf__op op = {
-            .kind = HF__OP_COMMIT,
-            .tenant = client->tenant_id,
-            .actor = client->actor,
-            .commit = { .transition = transition, .child_ids = children, .start_ids = starts },
-            .error = err,
-            .shard = hf__shard_of(transition->run),
-        };
-        hf__engine_apply(client->engine, &op, 1);
-        code = op.code;
-    } else {
-        code = hf__nomem(err);
-    }
+    if (!starts)
+        return hf__nomem(err);
+    struct hf__op op = {
+        .kind = HF__OP_COMMIT,
+        .tenant = client->tenant_id,
+        .actor = client->actor,
+        .commit = { .transition = transition, .child_ids = child_ids, .start_ids = starts },
+        .error = err,
+        .shard = hf__shard_of(transition->run),
+    };
+    hf__engine_apply(client->engine, &op, 1);
+    free(starts);
+    return op.code;
+}
+
+hf_code hf_commit(hf_client *client, const hf_transition *transition, hf_id *child_ids,
+                  hf_error *err)
+{
+    hf_id *children = hf__new_ids(transition->child_count);
+    hf_code code =
+        children ? hf__commit_with_ids(client, transition, children, err) : hf__nomem(err);
     if (code == HF_OK && child_ids)
         memcpy(child_ids, children, transition->child_count * sizeof *children);
     free(children);
-    free(starts);
     return code;
 }
 

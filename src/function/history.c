@@ -3,6 +3,7 @@
 #include "function/function.h"
 
 #include "client/check.h"
+#include "record/members.h"
 #include "util/alloc.h"
 #include "util/clock.h"
 #include "util/error.h"
@@ -14,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OUTPUT ",\"output\":"
 #define NAME_MOST 500 /* bytes; with the number of its use it is still a label */
 
 /* ---- The end ---- */
@@ -149,33 +149,46 @@ static enum hf__entry_status read_status(const char *name)
     return strcmp(name, "failed") == 0 ? HF__ENTRY_FAILED : HF__ENTRY_WAITING;
 }
 
-static const char *keep(hf_ctx *ctx, json_t *text)
+static bool is_named(const struct hf__json_member *member, const char *name)
 {
-    const char *value = json_string_value(text);
-    return value ? hf__arena_strdup(&ctx->arena, value) : NULL;
+    return member->name_length == strlen(name) &&
+           memcmp(member->name, name, member->name_length) == 0;
 }
 
-/* The output is the last member and is kept as it was written; what stands before it is small. */
+/* The output is kept as it was written; the others are small. */
+static bool read_member(hf_ctx *ctx, struct hf__entry *entry, const struct hf__json_member *member)
+{
+    if (is_named(member, "output")) {
+        entry->output = hf__arena_strndup(&ctx->arena, member->value, member->value_length);
+        return entry->output != NULL;
+    }
+    json_t *value = json_loadb(member->value, member->value_length, JSON_DECODE_ANY, NULL);
+    const char *text = json_string_value(value);
+    const char **place = is_named(member, "op")      ? &entry->op
+                         : is_named(member, "error") ? &entry->error
+                                                     : NULL;
+    if (place && text)
+        *place = hf__arena_strdup(&ctx->arena, text);
+    else if (is_named(member, "attempt"))
+        entry->attempt = (int)json_integer_value(value);
+    else if (is_named(member, "until"))
+        entry->until = json_integer_value(value);
+    json_decref(value);
+    return !place || !text || *place;
+}
+
 static bool read_data(hf_ctx *ctx, struct hf__entry *entry, const char *data)
 {
-    size_t length = strlen(data);
-    const char *output = strstr(data, OUTPUT);
-    size_t head = output ? (size_t)(output - data) : length - (length > 0);
-    char *text = hf__arena_printf(&ctx->arena, "%.*s}", (int)head, data);
-    json_t *json = text ? json_loads(text, 0, NULL) : NULL;
-    entry->op = keep(ctx, json_object_get(json, "op"));
-    entry->error = keep(ctx, json_object_get(json, "error"));
-    entry->attempt = (int)json_integer_value(json_object_get(json, "attempt"));
-    entry->until = json_integer_value(json_object_get(json, "until"));
-    if (output) {
-        output += strlen(OUTPUT);
-        entry->output =
-            hf__arena_strndup(&ctx->arena, output, (size_t)(data + length - 1 - output));
-    }
-    if (!entry->op)
-        entry->op = "step"; /* recorded by other means */
-    json_decref(json);
-    return text && (!output || entry->output);
+    struct hf__json_member member;
+    bool good = true;
+    size_t at = 0;
+    entry->op = "step"; /* unless it says otherwise: recorded by other means */
+    entry->output = entry->error = NULL;
+    entry->attempt = 0;
+    entry->until = 0;
+    while (good && hf__json_is_object(data) && hf__json_member_next(data, &at, &member))
+        good = read_member(ctx, entry, &member);
+    return good;
 }
 
 bool hf__function_append(struct hf__function *function, struct hf__entry *entry)

@@ -269,6 +269,8 @@ void hf__row_finish(struct hf__batch *batch, struct hf__row *row, hf_status stat
     row->pause_requested = false;
     row->finished_at = batch->now;
     hf__end_child(batch, row);
+    if (!hf_id_is_zero(row->active_task))
+        hf__cancel_tasks(batch, row);
     hf__wake_watchers(batch, row, true);
 }
 
@@ -386,6 +388,8 @@ void hf__commit_decide(struct hf__batch *batch, struct hf__op *op)
     hf__transition_outbox(batch, op->tenant, &row->id, row->event_seq, t);
     hf__alert_failed(batch, op);
     hf__transition_tasks(batch, op->tenant, &row->id, t);
+    if (t->task_count && hf_status_finished(row->status))
+        hf__cancel_tasks(batch, row);
     op->commit.written = true;
     hf__op_ok(op);
 }

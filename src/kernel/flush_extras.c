@@ -1,4 +1,4 @@
-/* What a transition brings besides the row: timers, mail that is done with, events, tasks.
+/* What a transition brings besides the row: timers, mail that is done with, events.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
@@ -33,31 +33,6 @@ void hf__transition_timers(struct hf__batch *batch, int tenant, const hf_id *run
         c[5] = hf__text(timer->token);
         c[6] = hf__number(at);
         *earliest = hf__earlier(*earliest, at);
-    }
-}
-
-void hf__transition_tasks(struct hf__batch *batch, int tenant, const hf_id *run,
-                          const hf_transition *t)
-{
-    for (size_t i = 0; i < t->task_count; i++) {
-        const hf_new_task *task = &t->tasks[i];
-        hf_id *id = hf__arena_alloc(batch->arena, sizeof *id);
-        if (!id) {
-            batch->failed = true;
-            return;
-        }
-        *id = hf_id_is_zero(task->id) ? hf__batch_id(batch) : task->id;
-        struct hf__cell *c = hf__batch_add(batch, HF__STMT_INSERT_TASKS);
-        c[0] = hf__number(tenant);
-        c[1] = hf__uuid(id);
-        c[2] = hf__uuid(run);
-        c[3] = hf__text(task->name);
-        c[4] = hf__text(task->assignee);
-        c[5] = hf__text(task->roles);
-        c[6] = hf__text(task->payload);
-        c[7] = hf__text(task->form);
-        c[8] = hf__text(task->token);
-        c[9] = hf__number_or_null(task->due_at);
     }
 }
 

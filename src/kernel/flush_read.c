@@ -10,7 +10,7 @@ static hf_code ask_all(struct hf__batch *batch, hf_error *err)
         HF__STMT_PEEK_RUNS,       HF__STMT_PEEK_PARENTS,        HF__STMT_FIND_SIGNALS,
         HF__STMT_MAILBOX_SUMMARY, HF__STMT_UNFINISHED_CHILDREN, HF__STMT_EXPLAIN_REFUSED,
         HF__STMT_FIND_COMMITTED,  HF__STMT_FIND_STALE_SIGNALS,  HF__STMT_FIND_DEBOUNCED,
-        HF__STMT_TRY_QUIET,       HF__STMT_PENDING_DELIVERIES,
+        HF__STMT_TRY_QUIET,       HF__STMT_PENDING_DELIVERIES,  HF__STMT_FIND_TASKS,
     };
     const struct hf__driver *driver = batch->flusher->driver;
     hf_code code = hf__batch_send_all(batch, reads, sizeof reads / sizeof *reads, err);

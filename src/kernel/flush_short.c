@@ -10,7 +10,8 @@ static bool ends_plainly(const struct hf__op *op)
            (t->turn == HF_TURN_SUCCEED || t->turn == HF_TURN_FAIL) && t->consumed_count == 0 &&
            t->blamed_count == 0 && t->timer_count == 0 && t->cancelled_timer_count == 0 &&
            t->child_count == 0 && t->start_count == 0 && t->event_count == 0 &&
-           t->outbox_count == 0 && t->task_count == 0 && !t->current_step;
+           t->outbox_count == 0 && t->task_count == 0 && t->withdrawn_task_count == 0 &&
+           !t->current_step;
 }
 
 bool hf__commit_is_short(const struct hf__op *op)

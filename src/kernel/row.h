@@ -43,9 +43,9 @@ struct hf__row {
     const char *waiting_token;
     int64_t waiting_until;
     const char *last_signal;
-    hf_id active_task;
-    bool limited;  /* its workflow has limits */
-    bool was_held; /* leased when it was read */
+    hf_id active_task; /* one of the tasks it has made; zero: it has never asked anybody */
+    bool limited;      /* its workflow has limits */
+    bool was_held;     /* leased when it was read */
 
     /* the mailbox, where it was asked for */
     int child_ends;    /* unconsumed */

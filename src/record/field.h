@@ -39,6 +39,7 @@ extern const struct hf__field hf__schedule_fields[];
 extern const struct hf__field hf__token_fields[];
 extern const struct hf__field hf__subscription_fields[];
 extern const struct hf__field hf__outbox_fields[];
+extern const struct hf__field hf__task_fields[];
 extern const struct hf__field hf__dead_letter_fields[];
 extern const struct hf__field hf__audit_problem_fields[];
 

@@ -6,6 +6,7 @@
 #include <holdfast/dead_letter.h>
 #include <holdfast/outbox.h>
 #include <holdfast/schedule.h>
+#include <holdfast/task.h>
 #include <holdfast/token.h>
 
 #include <stddef.h>
@@ -192,4 +193,16 @@ const struct hf__field hf__audit_problem_fields[] = {
     FIELD(hf_audit_problem, problem, TEXT), FIELD(hf_audit_problem, meaning, TEXT),
     FIELD(hf_audit_problem, block, INT64),  FIELD(hf_audit_problem, run, ID),
     FIELD(hf_audit_problem, seq, INT64),    { NULL, HF__FIELD_TEXT, 0 },
+};
+
+const struct hf__field hf__task_fields[] = {
+    FIELD(hf_task, id, ID),           FIELD(hf_task, run, ID),
+    FIELD(hf_task, workflow, TEXT),   FIELD(hf_task, name, TEXT),
+    FIELD(hf_task, status, TEXT),     FIELD(hf_task, version, INT64),
+    FIELD(hf_task, assignee, TEXT),   FIELD(hf_task, roles, WORDS),
+    FIELD(hf_task, payload, JSON),    FIELD(hf_task, form, JSON),
+    FIELD(hf_task, outcome, TEXT),    FIELD(hf_task, result, JSON),
+    FIELD(hf_task, due_at, TIME),     FIELD(hf_task, created_at, TIME),
+    FIELD(hf_task, updated_at, TIME), FIELD(hf_task, completed_at, TIME),
+    { NULL, HF__FIELD_TEXT, 0 },
 };

@@ -289,3 +289,15 @@ void hf__park_wake_all(struct hf__park *park)
         wake(park, park->soonest);
     pthread_mutex_unlock(&park->mutex);
 }
+
+void hf__park_tell_workers(struct hf__park *park, bool (*meant)(struct hf__request *, void *arg),
+                           void *arg)
+{
+    pthread_mutex_lock(&park->mutex);
+    for (struct hf__request *next, *request = park->workers; request; request = next) {
+        next = request->parking.next_listener;
+        if (meant(request, arg))
+            tell(park, request);
+    }
+    pthread_mutex_unlock(&park->mutex);
+}

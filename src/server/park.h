@@ -30,5 +30,8 @@ bool hf__park_has_listeners(struct hf__park *park, hf_id channel);
 /* Wakes a sleeping request, or all of them. */
 void hf__park_wake(struct hf__request *request);
 void hf__park_wake_all(struct hf__park *park);
+/* Calls those that listen to work becoming due and are meant. `meant` is called under the park's mutex. */
+void hf__park_tell_workers(struct hf__park *park, bool (*meant)(struct hf__request *, void *arg),
+                           void *arg);
 
 #endif

@@ -15,6 +15,7 @@ extern const struct hf__route hf__tenant_routes[];
 extern const struct hf__route hf__token_routes[];
 extern const struct hf__route hf__letter_routes[];
 extern const struct hf__route hf__outbox_routes[];
+extern const struct hf__route hf__task_routes[];
 extern const struct hf__route hf__event_routes[];
 extern const struct hf__route hf__live_routes[];
 extern const struct hf__route hf__system_routes[];

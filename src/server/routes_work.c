@@ -19,7 +19,8 @@ struct beating {
 
 static const struct hf__member beat_members[] = {
     HF__MEMBER(struct beating, worker, TEXT, "who holds the runs", .required = true),
-    HF__MEMBER(struct beating, runs, JSON, "objects with id, version and lease", .required = true),
+    HF__MEMBER(struct beating, runs, JSON, "objects with id, version and lease_us",
+               .required = true),
     HF__MEMBERS_END,
 };
 
@@ -29,7 +30,10 @@ static const struct hf__member held_members[] = {
       .kind = HF__FIELD_INT64,
       .offset = offsetof(hf_held, run_version),
       .required = true },
-    HF__MEMBER(hf_held, lease, DURATION, "how long from now; default 30s"),
+    { .name = "lease_us",
+      .kind = HF__FIELD_INT64,
+      .offset = offsetof(hf_held, lease),
+      .required = true },
     HF__MEMBERS_END,
 };
 
@@ -44,7 +48,7 @@ static hf_code read_held(struct hf__request *request, const char *json, hf_held 
         char *copy = hf__arena_strndup(&request->arena, item, length);
         if (*count == MOST_HELD)
             return hf__fail(err, HF_TOO_LARGE, "\"runs\" has more than %d runs", MOST_HELD);
-        held[*count] = (hf_held){ .lease = HF_SECONDS(30) };
+        held[*count] = (hf_held){ 0 };
         code = copy ? hf__members_read(&held[*count], held_members, &request->arena, copy, length,
                                        NULL, err)
                     : hf__nomem(err);
@@ -63,6 +67,8 @@ static hf_code beat(struct hf__request *request, hf_error *err)
         code = read_held(request, beating.runs, held, &count, err);
     if (code == HF_OK && count > 0)
         code = hf_heartbeat(request->client, held, count, err);
+    if (code == HF_OK)
+        code = hf__crew_seen(request, beating.worker, count, err);
     if (code != HF_OK)
         return code;
     hf__buffer_add_text(&request->out, "{\"items\":[");
@@ -85,7 +91,7 @@ static const struct hf__member step_members[] = {
       .required = true,
       .about = "of the claim" },
     HF__MEMBER(hf_step_record, name, TEXT, "of the step", .required = true),
-    HF__MEMBER(hf_step_record, status, TEXT, "succeeded, failed or waiting", .required = true),
+    HF__MEMBER(hf_step_record, status, TEXT, "succeeded or failed", .required = true),
     HF__MEMBER(hf_step_record, data, JSON, "what is remembered of it"),
     HF__MEMBERS_END,
 };
@@ -107,6 +113,10 @@ static hf_code save_step(struct hf__request *request, hf_error *err)
     HF__ROUTE("work", "POST", path_, name_, WORK, handle_, summary_, __VA_ARGS__)
 
 const struct hf__route hf__work_routes[] = {
+    WORK("/v1/work/join", "joinWork", hf__work_join, "Say that a worker has started",
+         .details = "Workflows that are named in full are created if they are new.",
+         .body = hf__work_join_members, HF__ANSWERS(204, NONE, NULL, NULL),
+         .example = "{\"worker\":\"w1\",\"workflows\":[\"remote.v1\"],\"threads\":4}"),
     WORK("/v1/work/claim", "claimWork", hf__work_claim, "Claim due runs, or wait for some",
          .body = hf__work_claim_members, HF__ANSWERS(200, ONE, NULL, NULL),
          .example = "{\"worker\":\"w1\",\"workflows\":[\"remote.*\"],\"limit\":10}"),

@@ -180,9 +180,10 @@ void hf__server_stop(struct hf__server *server, int64_t limit)
     if (!server)
         return;
     int64_t until = hf__monotonic_us() + limit;
+    /* Refuses from now on; the daemon's thread may still look at it, so it is closed last. */
     MHD_socket listener = MHD_quiesce_daemon(server->daemon);
     if (listener != MHD_INVALID_SOCKET)
-        close(listener);
+        shutdown(listener, SHUT_RDWR);
     atomic_store(&server->stopping, true);
     while (atomic_load(&server->pending) > 0 && hf__monotonic_us() < until) {
         hf__park_wake_all(server->park);
@@ -192,5 +193,7 @@ void hf__server_stop(struct hf__server *server, int64_t limit)
     hf__hands_free(server->hands); /* so that nothing is suspended when the daemon stops */
     server->hands = NULL;
     MHD_stop_daemon(server->daemon);
+    if (listener != MHD_INVALID_SOCKET)
+        close(listener);
     server_free(server);
 }

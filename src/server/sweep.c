@@ -140,3 +140,9 @@ void hf__sweep_idle(struct hf__sweep *sweep, struct hf__sweep_entry *entry)
 {
     set_busy(sweep, entry, false);
 }
+
+bool hf__sweep_hung_up(const struct hf__sweep_entry *entry)
+{
+    char byte;
+    return entry && recv(entry->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}

@@ -6,14 +6,56 @@
 
 #include "server/request.h"
 
+/* What a worker says of itself. */
+struct hf__crew {
+    const char *worker;
+    const char *const *workflows; /* names and patterns */
+    size_t workflow_count;
+    const char *host;
+    const char *program;
+    int threads;
+    const char *name; /* in the store; set by hf__crew_check */
+};
+
+#define HF__CREW_MEMBER(type, base, field, kind_, about_, ...)                                     \
+    {                                                                                              \
+        .name = #field, .kind = HF__FIELD_##kind_, .offset = offsetof(type, base.field),           \
+        .about = about_, __VA_ARGS__                                                               \
+    }
+#define HF__CREW_MEMBERS(type, base)                                                               \
+    HF__CREW_MEMBER(type, base, worker, TEXT, "the worker's name, unique in its tenant",           \
+                    .required = true),                                                             \
+        HF__CREW_MEMBER(type, base, workflows, WORDS, "billing.charge.v1, billing.* or *",         \
+                        .count_offset = offsetof(type, base.workflow_count), .required = true),    \
+        HF__CREW_MEMBER(type, base, host, TEXT, "where the worker runs"),                          \
+        HF__CREW_MEMBER(type, base, program, TEXT, "what it is, and its version"),                 \
+        HF__CREW_MEMBER(type, base, threads, INT, "how many runs it works on at once")
+
+/* ---- work_crew.c: workers as rows ---- */
+
 /* The worker's name in the store: that of the tenant goes before it, so that no tenant meets another's. NULL: no memory. */
-const char *hf__work_name(struct hf__request *request, const char *worker);
+char *hf__work_name(struct hf__request *request, const char *worker);
+/* `threads`: how many, if it did not say. */
+hf_code hf__crew_check(struct hf__request *request, struct hf__crew *crew, int threads,
+                       hf_error *err);
+/* Sees to it that the worker is listed; it will be silent for as long as it waits. */
+hf_code hf__crew_list(struct hf__request *request, const struct hf__crew *crew, int64_t wait,
+                      hf_error *err);
+hf_code hf__crew_idle(struct hf__request *request, const struct hf__crew *crew, bool idle,
+                      int64_t wait, hf_error *err);
+/* A sign of life by which it holds so many runs. */
+hf_code hf__crew_seen(struct hf__request *request, const char *worker, size_t running,
+                      hf_error *err);
+hf_code hf__work_join(struct hf__request *request, hf_error *err);
+hf_code hf__work_leave(struct hf__request *request, hf_error *err);
+extern const struct hf__member hf__work_join_members[];
+extern const struct hf__member hf__work_leave_members[];
 
 /* work_claim.c: gives out due runs, or waits for some. Runs that must not reach a handler are failed on the way. */
 hf_code hf__work_claim(struct hf__request *request, hf_error *err);
-hf_code hf__work_leave(struct hf__request *request, hf_error *err);
 extern const struct hf__member hf__work_claim_members[];
-extern const struct hf__member hf__work_leave_members[];
+/* Claims of this worker (its name in the store) that wait for work are answered: it stops. */
+void hf__work_dismiss(struct hf__request *request, char *name);
 
 /* work_turn.c: how a turn ended. */
 hf_code hf__work_commit(struct hf__request *request, hf_error *err);

@@ -11,86 +11,36 @@
 #include "worker/failure.h"
 
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #define LONGEST_WAIT HF_SECONDS(60)
 #define SAFETY_LOOK HF_SECONDS(5) /* for wake-ups that got lost */
-#define SILENCE HF_SECONDS(40)    /* after its last request a worker counts as dead */
 
 enum { MOST_CLAIMS = 100 };
 
 struct claiming {
-    const char *worker;
-    const char *const *workflows;
-    size_t workflow_count;
+    struct hf__crew crew;
     int limit;
     int64_t wait;
-    const char *host;
-    const char *program;
-    const char *name; /* in the store */
-    bool registered;
-    bool idle; /* what the store was told */
+    bool listed;      /* the worker's row is there */
+    bool idle;        /* what the store was told */
+    atomic_bool left; /* the worker has said that it stops */
 };
 
 const struct hf__member hf__work_claim_members[] = {
-    HF__MEMBER(struct claiming, worker, TEXT, "the worker's name, unique in its tenant",
-               .required = true),
-    HF__MEMBER(struct claiming, workflows, WORDS, "billing.charge.v1, billing.* or *",
-               .count_offset = offsetof(struct claiming, workflow_count), .required = true),
+    HF__CREW_MEMBERS(struct claiming, crew),
     HF__MEMBER(struct claiming, limit, INT, "how many runs at most, 1 to 100; default 1"),
     HF__MEMBER(struct claiming, wait, DURATION, "how long to wait for one, at most 60s; default 0"),
-    HF__MEMBER(struct claiming, host, TEXT, "where the worker runs"),
-    HF__MEMBER(struct claiming, program, TEXT, "what it is, and its version"),
     HF__MEMBERS_END,
 };
 
-const char *hf__work_name(struct hf__request *request, const char *worker)
-{
-    return hf__arena_printf(&request->arena, "%s/%s", request->client->tenant, worker);
-}
-
-/* ---- The worker's row ---- */
-
-static hf_code list_json(const char **out, struct hf__arena *arena, const char *const *words,
-                         size_t count, hf_error *err)
-{
-    struct hf__buffer json = { 0 };
-    for (size_t i = 0; i < count; i++) {
-        hf__buffer_add_text(&json, i ? "," : "[");
-        hf__buffer_add_json_string(&json, words[i], strlen(words[i]));
-    }
-    hf__buffer_add_text(&json, count ? "]" : "[]");
-    *out = json.failed ? NULL : hf__arena_strdup(arena, json.data);
-    hf__buffer_free(&json);
-    return *out ? HF_OK : hf__nomem(err);
-}
-
-/* Each request renews it: there is no other sign of life. */
 static hf_code enlist(struct hf__request *request, struct claiming *claiming, hf_error *err)
 {
-    hf_client *client = request->client;
-    const char *const tenants[] = { client->tenant };
-    const char *tenants_text = NULL;
-    const char *serves = NULL;
-    hf_code code = list_json(&tenants_text, &request->arena, tenants, 1, err);
-    if (code == HF_OK)
-        code =
-            list_json(&serves, &request->arena, claiming->workflows, claiming->workflow_count, err);
-    if (code != HF_OK || claiming->registered)
-        return code;
-    struct hf__ask ask;
-    struct hf__cell *c = hf__ask_begin(&ask, client->engine, HF__STMT_PUT_WORKER);
-    c[0] = hf__text(claiming->name);
-    c[1] = hf__text(tenants_text);
-    c[2] = hf__text(serves);
-    c[3] = hf__text(claiming->host ? claiming->host : "remote");
-    c[4] = hf__number(0);
-    c[5] = hf__text(claiming->program ? claiming->program : "remote");
-    c[6] = hf__number(claiming->limit);
-    c[7] = hf__number(claiming->wait + SILENCE);
-    code = hf__ask_send(&ask, err);
-    hf__ask_end(&ask);
-    claiming->registered = code == HF_OK;
+    if (claiming->listed)
+        return HF_OK;
+    hf_code code = hf__crew_list(request, &claiming->crew, claiming->wait, err);
+    claiming->listed = code == HF_OK;
     return code;
 }
 
@@ -98,22 +48,47 @@ static hf_code enlist(struct hf__request *request, struct claiming *claiming, hf
 static hf_code say_idle(struct hf__request *request, struct claiming *claiming, bool idle,
                         hf_error *err)
 {
-    struct hf__ask ask;
     if (claiming->idle == idle)
         return HF_OK;
-    struct hf__cell *c = hf__ask_begin(&ask, request->client->engine, HF__STMT_BEAT_WORKER);
-    c[0] = hf__text(claiming->name);
-    c[1] = hf__number(0);
-    c[2] = hf__number(idle);
-    c[3] = hf__number(false);
-    c[4] = hf__number(claiming->wait + SILENCE);
-    hf_code code = hf__ask_send(&ask, err);
-    hf__ask_end(&ask);
     claiming->idle = idle;
-    return code;
+    return hf__crew_idle(request, &claiming->crew, idle, claiming->wait, err);
 }
 
 /* ---- Writing what was claimed ---- */
+
+/* Of a run, what a claim reads. */
+#define RUN(member, kind)                                                                          \
+    {                                                                                              \
+#member, HF__FIELD_##kind, offsetof(hf_run, member)                                        \
+    }
+
+static const struct hf__field run_fields[] = {
+    RUN(id, ID),
+    RUN(tenant, TEXT),
+    RUN(workflow, TEXT),
+    RUN(key, TEXT),
+    RUN(priority, INT),
+    RUN(attempt, INT),
+    RUN(max_attempts, INT),
+    RUN(version, INT64),
+    RUN(revision, INT64),
+    RUN(input, JSON),
+    RUN(state, JSON),
+    RUN(error_code, TEXT),
+    RUN(last_error, TEXT),
+    RUN(current_step, TEXT),
+    RUN(subject, TEXT),
+    RUN(reference, TEXT),
+    RUN(tags, WORDS),
+    RUN(partition, TEXT),
+    RUN(trace, TEXT),
+    RUN(actor, TEXT),
+    RUN(parent, ID),
+    RUN(root, ID),
+    RUN(created_at, TIME),
+    RUN(started_at, TIME),
+    { NULL, HF__FIELD_TEXT, 0 },
+};
 
 static const struct hf__field mail_fields[] = {
     { "id", HF__FIELD_TEXT, offsetof(hf_mail, id) },
@@ -149,12 +124,13 @@ static void add_array(struct hf__buffer *out, const char *name, const struct hf_
 static void add_claimed(struct hf__buffer *out, const hf_claimed *claimed)
 {
     hf__buffer_add_text(out, "{\"run\":");
-    hf__record_json(out, hf__run_fields, &claimed->run);
+    hf__record_json(out, run_fields, &claimed->run);
     hf__buffer_addf(out,
-                    ",\"lease_us\":%" PRId64 ",\"now_us\":%" PRId64 ",\"seen_position\":%" PRId64
-                    ",\"seen_us\":%" PRId64 ",\"retried_seq\":%" PRId64,
-                    claimed->lease, claimed->seen_at, claimed->seen_position, claimed->seen_at,
-                    claimed->retried_seq);
+                    ",\"lease_us\":%" PRId64 ",\"deadline_us\":%" PRId64
+                    ",\"seen_position\":%" PRId64 ",\"seen_us\":%" PRId64
+                    ",\"retried_seq\":%" PRId64,
+                    claimed->lease, claimed->run.timeout_at, claimed->seen_position,
+                    claimed->seen_at, claimed->retried_seq);
     add_array(out, "mail", mail_fields, claimed->mail, claimed->mail_count, sizeof *claimed->mail);
     add_array(out, "steps", step_fields, claimed->steps, claimed->step_count,
               sizeof *claimed->steps);
@@ -172,7 +148,7 @@ static void fail_unplayed(struct hf__request *request, const struct claiming *cl
         .version = HF_TRANSITION_VERSION,
         .run = claimed->run.id,
         .run_version = claimed->run.version,
-        .worker = claiming->name,
+        .worker = claiming->crew.name,
     };
     hf__fail_for_good(&t, claimed, &letter, &request->arena,
                       claimed->overdue ? "deadline_exceeded" : "attempts_exhausted",
@@ -209,7 +185,7 @@ static void give_back(struct hf__request *request, const struct claiming *claimi
             .version = HF_TRANSITION_VERSION,
             .run = claims->items[i].run.id,
             .run_version = claims->items[i].run.version,
-            .worker = claiming->name,
+            .worker = claiming->crew.name,
             .turn = HF_TURN_GIVE_BACK,
         };
         if (hf_commit(request->client, &t, NULL, NULL) != HF_OK)
@@ -222,12 +198,12 @@ static hf_code claim_now(struct hf__request *request, const struct claiming *cla
 {
     hf_claim_spec spec = HF_CLAIM_INIT;
     hf_claims *claims = NULL;
-    spec.worker = claiming->name;
-    spec.patterns = claiming->workflows;
-    spec.pattern_count = claiming->workflow_count;
+    spec.worker = claiming->crew.name;
+    spec.patterns = claiming->crew.workflows;
+    spec.pattern_count = claiming->crew.workflow_count;
     spec.limit = claiming->limit;
     *given = 0;
-    hf_code code = hf_claim(request->client, &claims, &spec, err);
+    hf_code code = hf__claim_no_chores(request->client, &claims, &spec, err);
     if (code == HF_OK)
         code = write_claims(request, claiming, claims, given);
     if (code == HF_OK && request->out.failed) {
@@ -249,15 +225,14 @@ static hf_code read_claiming(struct hf__request *request, struct claiming **out,
     hf_code code = hf__request_body(request, new, NULL, err);
     if (code == HF_OK && (new->limit < 1 || new->limit > MOST_CLAIMS))
         code = hf__fail(err, HF_INVALID, "\"limit\" must be from 1 to %d", MOST_CLAIMS);
-    if (code == HF_OK && new->workflow_count == 0)
-        code = hf__fail(err, HF_INVALID, "\"workflows\" names none");
+    if (code == HF_OK)
+        code = hf__crew_check(request, &new->crew, new->limit, err);
     if (code != HF_OK)
         return code;
     new->wait = new->wait < LONGEST_WAIT ? new->wait : LONGEST_WAIT;
-    new->name = hf__work_name(request, new->worker);
     request->deadline = hf__monotonic_us() + new->wait;
     request->kept = new;
-    return new->name ? HF_OK : hf__nomem(err);
+    return HF_OK;
 }
 
 static hf_code answer_claim(struct hf__request *request, struct claiming *claiming, size_t given,
@@ -282,6 +257,26 @@ static int64_t next_look(struct hf__request *request, int64_t next_due)
     return look < request->deadline ? look : request->deadline;
 }
 
+static bool must_answer(const struct hf__request *request, const struct claiming *claiming)
+{
+    return hf__request_must_answer(request) || atomic_load(&claiming->left);
+}
+
+static bool dismiss(struct hf__request *request, void *arg)
+{
+    struct claiming *claiming = request->kept;
+    const char *name = arg;
+    if (!claiming || strcmp(claiming->crew.name, name) != 0)
+        return false;
+    atomic_store(&claiming->left, true);
+    return true;
+}
+
+void hf__work_dismiss(struct hf__request *request, char *name)
+{
+    hf__park_tell_workers(request->server->park, dismiss, name);
+}
+
 hf_code hf__work_claim(struct hf__request *request, hf_error *err)
 {
     static const hf_id any_lane;
@@ -290,12 +285,16 @@ hf_code hf__work_claim(struct hf__request *request, hf_error *err)
     int64_t next_due = 0;
     hf_code code = claiming ? HF_OK : read_claiming(request, &claiming, err);
     if (code == HF_OK)
+        hf__park_listen(request, any_lane);
+    if (code == HF_OK)
         code = enlist(request, claiming, err);
     if (code != HF_OK)
         return code;
-    hf__park_listen(request, any_lane);
+    /* What was claimed for nobody would be lost with the answer. */
+    if (hf__sweep_hung_up(request->entry) || atomic_load(&claiming->left))
+        return answer_claim(request, claiming, 0, err);
     code = claim_now(request, claiming, &given, &next_due, err);
-    if (code == HF_OK && given == 0 && !claiming->idle && !hf__request_must_answer(request)) {
+    if (code == HF_OK && given == 0 && !claiming->idle && !must_answer(request, claiming)) {
         /* First say idle, then look once more: what was committed in between told nobody. */
         code = say_idle(request, claiming, true, err);
         if (code == HF_OK)
@@ -303,33 +302,8 @@ hf_code hf__work_claim(struct hf__request *request, hf_error *err)
     }
     if (code != HF_OK)
         return code;
-    if (given > 0 || hf__request_must_answer(request))
+    if (given > 0 || must_answer(request, claiming))
         return answer_claim(request, claiming, given, err);
     hf__park_sleep(request, next_look(request, next_due));
     return HF_OK;
-}
-
-/* ---- Leaving ---- */
-
-struct leaving {
-    const char *worker;
-};
-
-const struct hf__member hf__work_leave_members[] = {
-    HF__MEMBER(struct leaving, worker, TEXT, "the worker's name", .required = true),
-    HF__MEMBERS_END,
-};
-
-hf_code hf__work_leave(struct hf__request *request, hf_error *err)
-{
-    struct leaving leaving = { 0 };
-    struct hf__ask ask;
-    hf_code code = hf__request_body(request, &leaving, NULL, err);
-    const char *name = code == HF_OK ? hf__work_name(request, leaving.worker) : NULL;
-    if (!name)
-        return code == HF_OK ? hf__nomem(err) : code;
-    hf__ask_begin(&ask, request->client->engine, HF__STMT_REMOVE_WORKER)[0] = hf__text(name);
-    code = hf__ask_send(&ask, err);
-    hf__ask_end(&ask);
-    return code == HF_OK ? hf__reply_nothing(request) : code;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/work.h"
 
+#include "client/client.h"
+#include "client/ids.h"
 #include "record/members.h"
 #include "util/error.h"
 #include "util/random.h"
@@ -16,7 +18,9 @@ struct committing {
     const char *worker;
     const char *turn;
     hf_transition t;
-    const char *timers, *children, *starts, *events, *outbox; /* JSON arrays */
+    const char *timers, *children, *starts, *events, *outbox, *tasks; /* JSON arrays */
+    const char *const *child_ids; /* texts; NULL: none were chosen */
+    size_t child_id_count;
 };
 
 #define T(field, kind_, about_, ...)                                                               \
@@ -58,9 +62,15 @@ const struct hf__member hf__work_commit_members[] = {
       .count_offset = offsetof(struct committing, t.cancelled_timer_count)),
     LIST(timers, "objects with key, delay or at, payload, token"),
     LIST(children, "runs to start, as for triggering one; their ends come back as mail"),
+    HF__MEMBER(struct committing, child_ids, WORDS, "ids for them, new UUIDs; default: made here",
+               .count_offset = offsetof(struct committing, child_id_count)),
     LIST(starts, "runs to start without a tie to this one"),
     LIST(events, "lines for the journal: objects with kind (step or domain), name, step, data"),
     LIST(outbox, "objects with type and payload"),
+    LIST(tasks,
+         "questions to people: objects with name, assignee, roles, payload, form, token, due_at"),
+    T(withdrawn_tasks, WORDS, "tokens of open tasks that need no answer any more",
+      .count_offset = offsetof(struct committing, t.withdrawn_task_count)),
     HF__MEMBERS_END,
 };
 
@@ -84,6 +94,17 @@ static const struct hf__member event_members[] = {
 static const struct hf__member outbox_members[] = {
     HF__MEMBER(hf_new_outbox, type, TEXT, NULL, .required = true),
     HF__MEMBER(hf_new_outbox, payload, JSON, NULL),
+    HF__MEMBERS_END,
+};
+
+static const struct hf__member task_members[] = {
+    HF__MEMBER(hf_new_task, name, TEXT, NULL, .required = true),
+    HF__MEMBER(hf_new_task, assignee, TEXT, NULL),
+    HF__MEMBER(hf_new_task, roles, JSON, NULL),
+    HF__MEMBER(hf_new_task, payload, JSON, NULL),
+    HF__MEMBER(hf_new_task, form, JSON, NULL),
+    HF__MEMBER(hf_new_task, token, TEXT, NULL),
+    HF__MEMBER(hf_new_task, due_at, TIME, NULL),
     HF__MEMBERS_END,
 };
 
@@ -122,6 +143,7 @@ static hf_code read_arrays(struct hf__request *request, struct committing *c, hf
     static const hf_new_timer timer;
     static const hf_new_event event;
     static const hf_new_outbox entry;
+    static const hf_new_task task;
     static const hf_trigger_spec run = HF_TRIGGER_INIT;
     hf_transition *t = &c->t;
     hf_code code = read_array(request, "timers", c->timers, timer_members, &timer, sizeof timer,
@@ -132,6 +154,9 @@ static hf_code read_arrays(struct hf__request *request, struct committing *c, hf
     if (code == HF_OK)
         code = read_array(request, "outbox", c->outbox, outbox_members, &entry, sizeof entry,
                           &t->outbox, &t->outbox_count, err);
+    if (code == HF_OK)
+        code = read_array(request, "tasks", c->tasks, task_members, &task, sizeof task, &t->tasks,
+                          &t->task_count, err);
     if (code == HF_OK)
         code = read_array(request, "children", c->children, hf__trigger_members, &run, sizeof run,
                           &t->children, &t->child_count, err);
@@ -183,6 +208,24 @@ static hf_code answer(struct hf__request *request, const hf_id *children, size_t
     return hf__reply_done(request, 200, err);
 }
 
+/* A worker that remembers its children's ids with the commit that starts them has to choose them. */
+static hf_code choose_ids(struct hf__request *request, const struct committing *c, hf_id **out,
+                          hf_error *err)
+{
+    hf_id *ids = *out = hf__arena_calloc(&request->arena, c->t.child_count + 1, sizeof *ids);
+    if (!ids)
+        return hf__nomem(err);
+    if (c->child_ids && c->child_id_count != c->t.child_count)
+        return hf__fail(err, HF_INVALID, "\"child_ids\" has %zu ids for %zu children",
+                        c->child_id_count, c->t.child_count);
+    for (size_t i = 0; i < c->t.child_count; i++) {
+        ids[i] = hf__new_id();
+        if (c->child_ids && !hf_id_parse(c->child_ids[i], &ids[i]))
+            return hf__fail(err, HF_INVALID, "\"child_ids\", item %zu: not a UUID", i + 1);
+    }
+    return HF_OK;
+}
+
 hf_code hf__work_commit(struct hf__request *request, hf_error *err)
 {
     struct committing c = { 0 };
@@ -197,8 +240,10 @@ hf_code hf__work_commit(struct hf__request *request, hf_error *err)
         return code;
     if (c.t.turn == HF_TURN_SUCCEED && !c.t.result)
         c.t.result = "null";
-    hf_id *ids = hf__arena_calloc(&request->arena, c.t.child_count + 1, sizeof *ids);
-    code = ids ? hf_commit(request->client, &c.t, ids, err) : hf__nomem(err);
+    hf_id *ids = NULL;
+    code = choose_ids(request, &c, &ids, err);
+    if (code == HF_OK)
+        code = hf__commit_with_ids(request->client, &c.t, ids, err);
     return code == HF_OK ? answer(request, ids, c.t.child_count, err) : code;
 }
 

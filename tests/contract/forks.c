@@ -199,12 +199,13 @@ static void a_wrong_step_is_answered_with_those_there_are(void **state)
     assert_non_null(strstr(fx.error.message, "none at all"));
 }
 
+/* A sleep and a pause have one line: what came after them says that they are over. */
 static void a_wait_that_had_only_begun_is_not_kept(void **state)
 {
     const hf_claimed *held = claim_new();
     const hf_new_event waits[] = {
         { .kind = "step", .name = "waiting", .step = "nap", .data = "{\"op\":\"sleep\"}" },
-        { .kind = "step", .name = "succeeded", .step = "nap", .data = "{\"op\":\"sleep\"}" },
+        { .kind = "step", .name = "waiting", .step = "look", .data = "{\"op\":\"pause\"}" },
         { .kind = "step", .name = "waiting", .step = "approval", .data = "{\"op\":\"wait\"}" },
         { .kind = "domain", .name = "progress", .data = "{\"percent\":40}" },
         { .kind = "step", .name = "succeeded", .step = "last" },
@@ -216,7 +217,7 @@ static void a_wait_that_had_only_begun_is_not_kept(void **state)
     t.waiting_kind = "signal";
     commit(&t);
     fork_run(held->run.id, "last");
-    assert_string_equal(steps_of(claim()), "nap=succeeded");
+    assert_string_equal(steps_of(claim()), "nap=succeeded look=succeeded");
     expect_status(held->run.id, HF_WAITING);
 }
 

@@ -7,11 +7,12 @@ The fenced blocks of a page are taken in order, in one temporary directory and o
 
     ```sh           commands; each must succeed (`|| echo "exit code $?"` shows one that should not)
     ```sh postgres  the same, skipped without HOLDFAST_TEST_POSTGRES; libpq's variables lead to that server
+    ```sh node      the same, skipped where node is missing
     ```output       what the block before printed on stdout; … stands for any text, alone in a line for any lines
-    ```c NAME       a part of the file NAME; parts are put together before the next commands run
+    ```c NAME       a part of the file NAME (also python, javascript); parts are put together before the next commands run
     ```c            a fragment: must compile after the public headers
 
-Any other tag (text, console, ...) is only shown. What was started in the background is stopped at the end.
+Any other tag (text, console, ...) is only shown. The folders clients and examples are those of the source tree. What was started in the background is stopped at the end.
 HOLDFAST names the program, HOLDFAST_SOURCE and HOLDFAST_BUILD the two trees, HOLDFAST_CC the compiler.
 """
 
@@ -63,6 +64,8 @@ def environment(folder):
     bin_dir.mkdir()
     (bin_dir / "holdfast").symlink_to(os.environ["HOLDFAST"])
     (bin_dir / "cc").symlink_to(shutil.which(os.environ.get("HOLDFAST_CC", "cc")))
+    for name in ("clients", "examples"):
+        (folder / name).symlink_to(source / name)
     env.update(PATH=f"{bin_dir}:{env['PATH']}", HOME=str(folder), LC_ALL="C.UTF-8", HOLDFAST_ACTOR="kim",
                PKG_CONFIG_PATH=str(build / "meson-uninstalled"), LD_LIBRARY_PATH=str(build / "src"))
     server = os.environ.get("HOLDFAST_TEST_POSTGRES")
@@ -91,7 +94,8 @@ class Page:
     def __init__(self, path, folder):
         self.folder = folder
         self.env, source = environment(folder)
-        self.server = bool(os.environ.get("HOLDFAST_TEST_POSTGRES"))
+        self.missing = {name for name, there in (("postgres", os.environ.get("HOLDFAST_TEST_POSTGRES")),
+                                                 ("node", shutil.which("node"))) if not there}
         self.script = ["set -euo pipefail\n"]
         self.runs = []      # (line, text) of each block that is run
         self.expected = {}  # index of a run: what it prints
@@ -103,13 +107,13 @@ class Page:
         last_ran = False
         for line, tag, text in blocks(path):
             if tag[0] == "sh":
-                last_ran = self.server or "postgres" not in tag
+                last_ran = not self.missing & set(tag)
                 if last_ran:
                     self.add_commands(line, text)
                 self.skipped += not last_ran
             elif tag[0] == "output" and last_ran:
                 self.expected[len(self.runs) - 1] = text
-            elif tag[0] == "c" and len(tag) > 1:
+            elif tag[0] in ("c", "python", "javascript") and len(tag) > 1:
                 self.add_part(tag[1], text)
             elif tag[0] == "c":
                 compile_fragment(line, text, source)
@@ -196,7 +200,7 @@ def main():
         return 1
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    skipped = f", {page.skipped} skipped: HOLDFAST_TEST_POSTGRES names no server" if page.skipped else ""
+    skipped = f", {page.skipped} skipped without {' and '.join(sorted(page.missing))}" if page.skipped else ""
     print(f"{path}: {len(page.runs)} blocks run, {len(page.expected)} outputs compared{skipped}")
     return 0
 

@@ -27,6 +27,7 @@ static const struct allowed {
     { "list_runs", "run: reads all of a tenant's", "a page, from a cursor on, of any filter" },
     { "find_purgeable", "run: reads all of a tenant's", "walks once through all, page by page" },
     { "list_children", "sorts", "the children of one run" },
+    { "list_run_tasks", "sorts", "the tasks of one run" },
     { "list_failed", "sorts", "a page of each workflow" },
     { "count_children", "sorts", "the children of one run" },
     { "list_workers", "sorts", "a table of some hundred rows" },
@@ -84,9 +85,9 @@ static const char *text_of(const json_t *node, const char *name)
 static bool is_narrow(const char *condition)
 {
     static const char *const columns[] = {
-        "(id ",       "run_id ",          " id ",     "lane ",       "key ",     "parent ",
-        "(tag ",      "workflow_id ",     "subject ", " tag ",       ".parent ", "slot ",
-        "outbox_id ", "subscription_id ", "(xid ",    "(deleted_at "
+        "(id ",       "run_id ",          " id ",      "lane ",  "key ",     "parent ",
+        "(tag ",      "workflow_id ",     "subject ",  " tag ",  ".parent ", "slot ",
+        "outbox_id ", "subscription_id ", "assignee ", "due_at", "(xid ",    "(deleted_at "
     };
     for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
         if (strstr(condition, columns[i]))

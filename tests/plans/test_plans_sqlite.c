@@ -52,6 +52,7 @@ static const struct allowed {
     { "list_failed", "SCAN p", "one page" },
     { "list_failed", "USE TEMP B-TREE", "runs that failed and that nobody cared for yet" },
     { "count_children", "USE TEMP B-TREE", "the children of one run" },
+    { "list_run_tasks", "USE TEMP B-TREE", "the tasks of one run" },
     { "insert_outbox", "SEARCH s USING INDEX sqlite_autoindex_subscription_2 (tenant_id=?)",
       "a tenant's subscriptions" },
     { "list_subscriptions", "SEARCH s USING INDEX sqlite_autoindex_subscription_2 (tenant_id=?)",

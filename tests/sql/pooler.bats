@@ -96,7 +96,7 @@ work_through_the_pooler()
 
 all_succeeded()
 {
-    [ "$(psql -AtqX "$pooled" -c "SELECT count(*) FROM holdfast.runs WHERE status = 'succeeded'")" = "$1" ]
+    [ "$(psql -AtqX "$pooled" -c "SELECT count(*) FROM holdfast.runs WHERE status = 'succeeded' AND workflow = 'double'")" = "$1" ]
 }
 
 @test "all works with prepare=off" {

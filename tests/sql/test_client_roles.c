@@ -333,7 +333,19 @@ static void the_engines_own_functions_lend_no_rights(void **state)
     int tenant = (int)pg_number(scratch.pg, "SELECT id FROM holdfast.tenant WHERE name = 'beta'");
     int flow =
         (int)pg_number(scratch.pg, "SELECT id FROM holdfast.workflow WHERE tenant_id = %d", tenant);
+    pg_do(scratch.pg,
+          "INSERT INTO holdfast.lane (id, tenant_id, workflow_id, flow_key) VALUES "
+          "(999, %d, %d, 'secret')",
+          tenant, flow);
     assert_int_equal(pg_number(acme, "SELECT count(*) FROM holdfast.lanes_of(%d)", flow), 0);
+    assert_int_equal(pg_number(scratch.pg,
+                               "SELECT count(*) FROM holdfast.lane WHERE tenant_id = %d "
+                               "AND flow_key = 'secret'",
+                               tenant),
+                     1);
+    assert_int_equal(pg_number(acme, "SELECT count(holdfast.flow_key_of(n)) FROM "
+                                     "generate_series(1, 1000) AS n"),
+                     0);
     assert_string_equal(pg_text(acme, "SELECT name FROM holdfast.tenant WHERE id = ANY "
                                       "(holdfast.visible_tenants())"),
                         "acme");
@@ -355,7 +367,7 @@ static void the_engines_own_functions_lend_no_rights(void **state)
         pg_text(scratch.pg,
                 "SELECT string_agg(DISTINCT proname, ' ' ORDER BY proname) FROM pg_proc "
                 "WHERE pronamespace = 'holdfast'::regnamespace AND prosecdef"),
-        "caller_tenant cancel lanes_of signal trigger visible_tenants");
+        "caller_tenant cancel flow_key_of lanes_of signal trigger visible_tenants");
     assert_int_equal(pg_number(scratch.pg,
                                "SELECT count(*) FROM pg_proc WHERE pronamespace = "
                                "'holdfast'::regnamespace AND prosecdef AND NOT coalesce("

@@ -10,11 +10,11 @@ ON CONFLICT (name) DO UPDATE SET tenants = EXCLUDED.tenants, serves = EXCLUDED.s
     started_at = EXCLUDED.started_at, seen_at = EXCLUDED.seen_at, expires_at = EXCLUDED.expires_at;
 
 -- name: beat_worker
--- A worker's sign of life. Nothing given back: it was forgotten and must register again. Serves: worker heartbeat,
--- going to sleep, waking up.
+-- A worker's sign of life. Nothing given back: it was forgotten and must register again. A null stays as it was.
+-- Serves: worker heartbeat, going to sleep, waking up.
 -- takes: one (name text, running int, idle bool, draining bool, ttl bigint)
 -- gives: (name text)
-UPDATE holdfast.worker w SET running = $2, idle = $3, draining = $4, seen_at = holdfast.now(), expires_at = holdfast.now() + $5
+UPDATE holdfast.worker w SET running = coalesce($2, w.running), idle = coalesce($3, w.idle), draining = $4, seen_at = holdfast.now(), expires_at = holdfast.now() + $5
  WHERE w.name = $1 RETURNING w.name;
 
 -- name: remove_worker

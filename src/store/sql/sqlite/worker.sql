@@ -10,11 +10,11 @@ ON CONFLICT (name) DO UPDATE SET tenants = excluded.tenants, serves = excluded.s
     started_at = excluded.started_at, seen_at = excluded.seen_at, expires_at = excluded.expires_at;
 
 -- name: beat_worker
--- A worker's sign of life. Nothing given back: it was forgotten and must register again. Serves: worker heartbeat,
--- going to sleep, waking up.
+-- A worker's sign of life. Nothing given back: it was forgotten and must register again. A null stays as it was.
+-- Serves: worker heartbeat, going to sleep, waking up.
 -- takes: one (name text, running int, idle bool, draining bool, ttl bigint)
 -- gives: (name text)
-UPDATE worker SET running = ?2, idle = ?3, draining = ?4, seen_at = holdfast_now(), expires_at = holdfast_now() + ?5
+UPDATE worker SET running = coalesce(?2, running), idle = coalesce(?3, idle), draining = ?4, seen_at = holdfast_now(), expires_at = holdfast_now() + ?5
  WHERE name = ?1 RETURNING name;
 
 -- name: remove_worker

@@ -85,6 +85,12 @@ CREATE OR REPLACE FUNCTION holdfast.lanes_of(workflow int) RETURNS SETOF int LAN
 $$ SELECT l.id FROM holdfast.lane l
     WHERE l.workflow_id = lanes_of.workflow AND l.tenant_id = ANY (holdfast.visible_tenants()) $$;
 ;;
+-- The same for the view of runs.
+CREATE OR REPLACE FUNCTION holdfast.flow_key_of(lane int) RETURNS text LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp AS
+$$ SELECT l.flow_key FROM holdfast.lane l
+    WHERE l.id = flow_key_of.lane AND l.tenant_id = ANY (holdfast.visible_tenants()) $$;
+;;
 -- Lets a client role call the functions, or not. A migration that makes trigger, signal or cancel anew calls it for every
 -- row of client_role.
 CREATE OR REPLACE FUNCTION holdfast.give_client_functions(who regrole, read_only boolean) RETURNS void LANGUAGE plpgsql

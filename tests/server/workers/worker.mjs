@@ -1,0 +1,136 @@
+// The workflows that remote.py tests, in JavaScript. usage: worker.mjs URL NAME LOG. worker.py is the same in Python.
+
+import { randomUUID } from 'node:crypto';
+import { appendFileSync } from 'node:fs';
+import {
+    Client, PermanentError, RetryAfter, StepFailed, TurnOver, WaitTimeout, Worker,
+} from '../../../clients/javascript/holdfast.mjs';
+
+const [url, name, log] = process.argv.slice(2);
+const worker = new Worker(new Client(url), { name, concurrency: 8, stopLimit: Number(process.env.LIMIT ?? 20) });
+
+/** A line in a file is something that cannot be undone. */
+const note = (line) => appendFileSync(log, `${line}\n`);
+
+async function happen(key) {
+    const token = randomUUID();
+    note(`${key} ${token}`);
+    await new Promise((resolve) => { setTimeout(resolve, 30); }); // a kill finds it done and not recorded
+    return token;
+}
+
+worker.workflow('order.v1', async (ctx, input) => {
+    const charge = await ctx.step('charge', ({ key }) => happen(key));
+    await ctx.sleep('nap', input.nap);
+    const go = await ctx.waitSignal('go');
+    const kids = await ctx.startChildren('kids',
+        Array.from({ length: input.kids }, (_, i) => ({ workflow: 'child.v1', input: i })));
+    const first = await ctx.waitChildren('first', kids, { waitFor: 'any' });
+    const ends = await ctx.waitChildren('all', kids);
+    const ship = [];
+    for (let i = 0; i < 2; i++)
+        ship.push(await ctx.step('ship', ({ key }) => happen(key)));
+    return { charge, go, kids: ends.map((end) => end.result), ship, first: first.some((end) => end.status),
+        uuid: await ctx.uuid(), version: await ctx.version('change', 2) };
+});
+
+worker.workflow('child.v1', (ctx, input) => ctx.step('double', () => input * 2));
+
+worker.workflow('flaky.v1', async (ctx, input) => {
+    try {
+        await ctx.step('try', ({ key }) => {
+            note(key);
+            throw new Error('not today');
+        }, { retries: 2, backoff: 0.05 });
+    } catch (error) {
+        if (error instanceof StepFailed && input === 'catch')
+            return error.message;
+        throw error;
+    }
+});
+
+worker.workflow('failing.v1', async (ctx, input) => {
+    if (input === 'permanent')
+        throw new PermanentError('never', 'own_code');
+    if (input === 'later' && ctx.attempt === 1)
+        throw new RetryAfter(0.1, 'in a moment');
+    if (input === 'nonsense')
+        return 1n;
+    if (input === 'large')
+        return 'x'.repeat(2 << 20);
+    if (input === 'silence')
+        await ctx.waitSignal('never', { timeout: 0.05 });
+    if (input === 'slow step')
+        await ctx.step('slow', () => new Promise((resolve) => { setTimeout(resolve, 200); }), { timeout: 0.1 });
+    if (input === 'nested')
+        await ctx.step('outer', () => ctx.step('inner', () => 1));
+    if (input === 'swallow') {
+        try {
+            await ctx.sleep('nap', 0.1);
+        } catch {
+            return 'it did not sleep';
+        }
+    }
+    return ctx.attempt;
+});
+
+worker.workflow('timeouts.v1', async (ctx) => {
+    const kid = await ctx.startChild('kid', 'never.v1');
+    try {
+        await ctx.waitSignal('never', { timeout: 0.1 });
+    } catch (error) {
+        if (!(error instanceof WaitTimeout))
+            throw error;
+        try {
+            await ctx.waitChild('kid end', kid, { timeout: 0.1 });
+        } catch (other) {
+            if (other instanceof WaitTimeout)
+                return 'twice';
+            throw other;
+        }
+    }
+    return null;
+});
+
+worker.workflow('slow.v1', async (ctx) => {
+    note(`${ctx.runId} began`);
+    try {
+        for (let i = 0; i < 600; i++) {
+            ctx.check();
+            await new Promise((resolve) => { setTimeout(resolve, 50); });
+        }
+    } catch (error) {
+        if (error instanceof TurnOver && error.cancelled)
+            note(`${ctx.runId} cancelled`);
+        throw error;
+    }
+});
+
+worker.workflow('tell.v1', async (ctx) => {
+    await ctx.progress(50, 'half');
+    await ctx.publish({ at: 'half' });
+    await ctx.emit('told', { n: 1 });
+    await ctx.pause('look', 30);
+    const now = await ctx.now();
+    const random = await ctx.random();
+    return [now > 0, random >= 0 && random < 1];
+});
+
+worker.workflow('changed.v1', async (ctx) => {
+    await ctx.step(process.env.STEP ?? 'a', () => 1);
+    await ctx.waitSignal('go');
+});
+
+// The same calls as those of the script in remote.py.
+worker.workflow('relay.v1', async (ctx) => {
+    const a = await ctx.step('a', () => 'of the worker');
+    await ctx.sleep('nap', 0.05);
+    const kid = await ctx.waitChild('kid end', await ctx.startChild('kid', 'child.v1', 3));
+    const name = await ctx.uuid();
+    const go = await ctx.waitSignal('go1');
+    const b = await ctx.step('b', () => 'of the worker');
+    await ctx.waitSignal('go2');
+    return [a, kid, name, go, b];
+});
+
+await worker.run();
