@@ -11,6 +11,7 @@
 #include "client/client.h"
 #include "client/ids.h"
 #include "client/read.h"
+#include "kernel/chores.h"
 #include "util/alloc.h"
 #include "util/buffer.h"
 #include "util/error.h"
@@ -33,6 +34,24 @@ static hf_code pattern_range(struct hf__arena *arena, const char *pattern, const
     return *low && *high ? HF_OK : hf__nomem(err);
 }
 
+static void add_range(hf_client *client, struct hf__ask *ask, const char *low, const char *high)
+{
+    struct hf__cell *c = hf__table_add(&ask->in);
+    c[0] = hf__number(client->tenant_id);
+    c[1] = hf__text(low);
+    c[2] = hf__text(high);
+}
+
+/* The engine's own workflows are claimed only by who names them: whoever serves all others has no handlers for them. */
+static void add_ranges(hf_client *client, struct hf__ask *ask, const char *low, const char *high)
+{
+    if (strcmp(low, HF__CHORE_PREFIX) < 0 && strcmp(high, HF__CHORE_PREFIX) > 0) {
+        add_range(client, ask, low, HF__CHORE_PREFIX);
+        low = HF__CHORE_PREFIX_END;
+    }
+    add_range(client, ask, low, high);
+}
+
 /* The lanes that the patterns serve, as served_lanes gives them, into `lanes`. */
 static hf_code find_lanes(hf_client *client, const hf_claim_spec *spec, struct hf__table *lanes,
                           hf_error *err)
@@ -45,10 +64,8 @@ static hf_code find_lanes(hf_client *client, const hf_claim_spec *spec, struct h
         const char *low;
         const char *high;
         code = pattern_range(&ask.arena, spec->patterns[i], &low, &high, err);
-        struct hf__cell *c = hf__table_add(&ask.in);
-        c[0] = hf__number(client->tenant_id);
-        c[1] = hf__text(low);
-        c[2] = hf__text(high);
+        if (code == HF_OK)
+            add_ranges(client, &ask, low, high);
     }
     hf__table_init(&ask.out, lanes->arena, ask.out.ncolumns);
     if (code == HF_OK)

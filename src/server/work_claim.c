@@ -3,6 +3,7 @@
 
 #include "client/ask.h"
 #include "client/client.h"
+#include "kernel/chores.h"
 #include "server/inner.h"
 #include "server/park.h"
 #include "util/clock.h"
@@ -239,6 +240,18 @@ static hf_code claim_now(struct hf__request *request, const struct claiming *cla
     return code;
 }
 
+/* The engine's own work needs the store, which a remote worker does not have. */
+static hf_code check_workflows(const struct claiming *claiming, hf_error *err)
+{
+    if (claiming->workflow_count == 0)
+        return hf__fail(err, HF_INVALID, "\"workflows\" names none");
+    for (size_t i = 0; i < claiming->workflow_count; i++)
+        if (strncmp(claiming->workflows[i], HF__CHORE_PREFIX, strlen(HF__CHORE_PREFIX)) == 0)
+            return hf__fail(err, HF_INVALID,
+                            "names that begin with \"" HF__CHORE_PREFIX "\" are the engine's own");
+    return HF_OK;
+}
+
 static hf_code read_claiming(struct hf__request *request, struct claiming **out, hf_error *err)
 {
     struct claiming *new = hf__arena_calloc(&request->arena, 1, sizeof *new);
@@ -249,8 +262,8 @@ static hf_code read_claiming(struct hf__request *request, struct claiming **out,
     hf_code code = hf__request_body(request, new, NULL, err);
     if (code == HF_OK && (new->limit < 1 || new->limit > MOST_CLAIMS))
         code = hf__fail(err, HF_INVALID, "\"limit\" must be from 1 to %d", MOST_CLAIMS);
-    if (code == HF_OK && new->workflow_count == 0)
-        code = hf__fail(err, HF_INVALID, "\"workflows\" names none");
+    if (code == HF_OK)
+        code = check_workflows(new, err);
     if (code != HF_OK)
         return code;
     new->wait = new->wait < LONGEST_WAIT ? new->wait : LONGEST_WAIT;
