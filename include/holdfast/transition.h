@@ -56,8 +56,9 @@ typedef struct hf_claims {
 
 typedef struct hf_claim_spec {
     int version;
-    const char *worker;          /* the holder's name */
-    const char *const *patterns; /* "billing.charge.v1", "billing.*", "*" */
+    const char *worker; /* the holder's name */
+    const char *const
+        *patterns; /* "billing.charge.v1", "billing.*", "*"; the engine's own only by "holdfast." */
     size_t pattern_count;
     int limit;       /* 1..1000 */
     int64_t lease;   /* us; 0: each workflow's */

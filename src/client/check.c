@@ -219,12 +219,11 @@ static hf_code check_debounce(const hf_trigger_spec *spec, hf_error *err)
     return code;
 }
 
-hf_code hf__check_trigger(const hf_trigger_spec *spec, size_t max_payload, bool internal,
-                          hf_error *err)
+hf_code hf__check_trigger(const hf_trigger_spec *spec, size_t max_payload, hf_error *err)
 {
     hf_code code = hf__check_version("hf_trigger_spec", spec->version, HF_TRIGGER_VERSION, err);
     if (code == HF_OK)
-        code = hf__check_workflow_name(spec->workflow, internal, err);
+        code = hf__check_workflow_name(spec->workflow, false, err);
     if (code == HF_OK)
         code = hf__check_json("input", spec->input, max_payload, err);
     if (code == HF_OK)
@@ -430,10 +429,9 @@ static hf_code check_outgoing(const hf_transition *t, size_t max_payload, hf_err
 }
 
 /* A run that a turn starts. Whoever starts it waits for it, or names it: it cannot be another one's run. */
-static hf_code check_start(const hf_trigger_spec *spec, size_t max_payload, bool internal,
-                           hf_error *err)
+static hf_code check_start(const hf_trigger_spec *spec, size_t max_payload, hf_error *err)
 {
-    hf_code code = hf__check_trigger(spec, max_payload, internal, err);
+    hf_code code = hf__check_trigger(spec, max_payload, err);
     if (code == HF_OK && spec->debounce_key)
         code = hf__fail(err, HF_INVALID, "only a trigger of its own can be debounced, not \"%s\"",
                         spec->workflow);
@@ -444,9 +442,9 @@ static hf_code check_started(const hf_transition *t, size_t max_payload, hf_erro
 {
     hf_code code = HF_OK;
     for (size_t i = 0; code == HF_OK && i < t->child_count; i++)
-        code = check_start(&t->children[i], max_payload, false, err);
+        code = check_start(&t->children[i], max_payload, err);
     for (size_t i = 0; code == HF_OK && i < t->start_count; i++)
-        code = check_start(&t->starts[i], max_payload, true, err);
+        code = check_start(&t->starts[i], max_payload, err);
     return code;
 }
 

@@ -24,8 +24,7 @@ hf_code hf__check_pattern(const char *pattern, hf_error *err);
 /* A W3C traceparent of version 00. */
 bool hf__trace_valid(const char *text);
 hf_code hf__check_weight(const char *flow_key, int weight, hf_error *err);
-hf_code hf__check_trigger(const hf_trigger_spec *spec, size_t max_payload, bool internal,
-                          hf_error *err);
+hf_code hf__check_trigger(const hf_trigger_spec *spec, size_t max_payload, hf_error *err);
 hf_code hf__check_signal(const hf_signal_spec *spec, size_t max_payload, hf_error *err);
 hf_code hf__check_change(const hf_change *change, hf_error *err);
 hf_code hf__check_filter(const hf_filter *filter, hf_error *err);

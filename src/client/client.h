@@ -34,9 +34,6 @@ hf_code hf__client_for(hf_client **out, struct hf__engine *engine, int tenant_id
                        const char *tenant, const char *actor, hf_error *err);
 /* Registers a workflow of the engine's own in the client's tenant, if it is new there. */
 hf_code hf__workflow_ensure(hf_client *client, const char *name, hf_error *err);
-/* hf_claim, but for the engine's own runs. */
-hf_code hf__claim_no_chores(hf_client *client, hf_claims **out, const hf_claim_spec *spec,
-                            hf_error *err);
 /* hf_commit with ids that the caller has made for the children. */
 hf_code hf__commit_with_ids(hf_client *client, const hf_transition *transition,
                             const hf_id *child_ids, hf_error *err);

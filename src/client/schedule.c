@@ -41,7 +41,7 @@ static hf_code check_started(hf_client *client, const hf_schedule_spec *spec, hf
     started.priority = spec->priority;
     started.tags = spec->tags;
     started.tag_count = spec->tag_count;
-    hf_code code = hf__check_trigger(&started, hf__engine_max_payload(client->engine), false, err);
+    hf_code code = hf__check_trigger(&started, hf__engine_max_payload(client->engine), err);
     if (code == HF_OK)
         code = hf_workflow_get(client, &workflow, spec->workflow, err);
     if (code == HF_UNKNOWN_WORKFLOW)

@@ -192,6 +192,14 @@ static hf_code put_row(hf_client *client, const hf_subscription_spec *spec, cons
     return code;
 }
 
+/* A run that took another one's place has not heard of the events that wait already. */
+static hf_code look_again(hf_client *client, hf_id run, hf_error *err)
+{
+    hf_signal_spec signal = HF_SIGNAL_INIT;
+    signal.name = "look";
+    return hf_signal(client, run, &signal, NULL, err);
+}
+
 hf_code hf_subscription_put(hf_client *client, const hf_subscription_spec *spec,
                             char secret[HF_SECRET_TEXT], hf_error *err)
 {
@@ -205,6 +213,8 @@ hf_code hf_subscription_put(hf_client *client, const hf_subscription_spec *spec,
         code = ensure_run(client, spec->name, &run, err);
     if (code == HF_OK)
         code = put_row(client, spec, fresh, run, &created, err);
+    if (code == HF_OK && !created)
+        code = look_again(client, run, err);
     if (secret)
         strcpy(secret, code != HF_OK ? "" : spec->secret ? spec->secret : created ? fresh : "");
     return code;

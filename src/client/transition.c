@@ -34,21 +34,27 @@ static hf_code pattern_range(struct hf__arena *arena, const char *pattern, const
     return *low && *high ? HF_OK : hf__nomem(err);
 }
 
-/* The engine's own work is done by workers of the library: no other knows how. */
-static void leave_chores(struct hf__table *lanes)
+static void add_range(hf_client *client, struct hf__ask *ask, const char *low, const char *high)
 {
-    int kept = 0;
-    for (int i = 0; i < lanes->nrows; i++) {
-        const struct hf__cell *row = hf__table_row(lanes, i);
-        if (strncmp(hf__as_text(row[1]), HF__CHORE_PREFIX, strlen(HF__CHORE_PREFIX)) != 0)
-            memmove(hf__table_row(lanes, kept++), row, sizeof *row * (size_t)lanes->ncolumns);
+    struct hf__cell *c = hf__table_add(&ask->in);
+    c[0] = hf__number(client->tenant_id);
+    c[1] = hf__text(low);
+    c[2] = hf__text(high);
+}
+
+/* The engine's own workflows are claimed only by who names them: whoever serves all others has no handlers for them. */
+static void add_ranges(hf_client *client, struct hf__ask *ask, const char *low, const char *high)
+{
+    if (strcmp(low, HF__CHORE_PREFIX) < 0 && strcmp(high, HF__CHORE_PREFIX) > 0) {
+        add_range(client, ask, low, HF__CHORE_PREFIX);
+        low = HF__CHORE_PREFIX_END;
     }
-    lanes->nrows = kept;
+    add_range(client, ask, low, high);
 }
 
 /* The lanes that the patterns serve, as served_lanes gives them, into `lanes`. */
-static hf_code find_lanes(hf_client *client, const hf_claim_spec *spec, bool chores,
-                          struct hf__table *lanes, hf_error *err)
+static hf_code find_lanes(hf_client *client, const hf_claim_spec *spec, struct hf__table *lanes,
+                          hf_error *err)
 {
     struct hf__ask ask;
     hf__ask_begin(&ask, client->engine, HF__STMT_SERVED_LANES);
@@ -58,17 +64,13 @@ static hf_code find_lanes(hf_client *client, const hf_claim_spec *spec, bool cho
         const char *low;
         const char *high;
         code = pattern_range(&ask.arena, spec->patterns[i], &low, &high, err);
-        struct hf__cell *c = hf__table_add(&ask.in);
-        c[0] = hf__number(client->tenant_id);
-        c[1] = hf__text(low);
-        c[2] = hf__text(high);
+        if (code == HF_OK)
+            add_ranges(client, &ask, low, high);
     }
     hf__table_init(&ask.out, lanes->arena, ask.out.ncolumns);
     if (code == HF_OK)
         code = hf__ask_send(&ask, err);
     *lanes = ask.out;
-    if (!chores)
-        leave_chores(lanes);
     hf__ask_end(&ask);
     return code;
 }
@@ -267,8 +269,7 @@ static hf_code claim_all(hf_client *client, const hf_claim_spec *spec, struct hf
     return op.code == HF_OK && op.claim.claims->count ? add_claims(claims, &op, err) : HF_OK;
 }
 
-static hf_code claim(hf_client *client, hf_claims **out, const hf_claim_spec *spec, bool chores,
-                     hf_error *err)
+hf_code hf_claim(hf_client *client, hf_claims **out, const hf_claim_spec *spec, hf_error *err)
 {
     hf_claims *claims = NULL;
     struct head *heads = NULL;
@@ -278,7 +279,7 @@ static hf_code claim(hf_client *client, hf_claims **out, const hf_claim_spec *sp
         code = hf__nomem(err);
     struct hf__table lanes = { .arena = claims ? hf__answer_arena(claims) : NULL };
     if (code == HF_OK)
-        code = find_lanes(client, spec, chores, &lanes, err);
+        code = find_lanes(client, spec, &lanes, err);
     if (code == HF_OK)
         code = find_heads(client, lanes.arena, &lanes, &heads, &count, &claims->next_due, err);
     if (code == HF_OK)
@@ -288,17 +289,6 @@ static hf_code claim(hf_client *client, hf_claims **out, const hf_claim_spec *sp
     else
         hf__answer_free(claims);
     return code;
-}
-
-hf_code hf_claim(hf_client *client, hf_claims **out, const hf_claim_spec *spec, hf_error *err)
-{
-    return claim(client, out, spec, true, err);
-}
-
-hf_code hf__claim_no_chores(hf_client *client, hf_claims **out, const hf_claim_spec *spec,
-                            hf_error *err)
-{
-    return claim(client, out, spec, false, err);
 }
 
 /* ---- Commit ---- */

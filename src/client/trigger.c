@@ -25,7 +25,7 @@ static hf_code check_initial(const hf_transition *initial, size_t max_payload, h
 static hf_code prepare(hf_client *client, const hf_trigger_spec *spec, const hf_transition *initial,
                        struct hf__op *op, bool *no_worker, hf_error *err)
 {
-    hf_code code = hf__check_trigger(spec, hf__engine_max_payload(client->engine), false, err);
+    hf_code code = hf__check_trigger(spec, hf__engine_max_payload(client->engine), err);
     if (code == HF_OK && initial)
         code = check_initial(initial, hf__engine_max_payload(client->engine), err);
     if (code == HF_OK && initial && spec->debounce_key)

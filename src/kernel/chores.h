@@ -4,7 +4,8 @@
 #define HF_KERNEL_CHORES_H
 
 #define HF__CHORE_PREFIX "holdfast."
-#define HF__HOUSE "default" /* the tenant of those that serve the whole store */
+#define HF__CHORE_PREFIX_END "holdfast/" /* the first that comes after all names that begin so */
+#define HF__HOUSE "default"              /* the tenant of those that serve the whole store */
 /* Input {"run": id}: cancels the unfinished children of a cancelled run. */
 #define HF__CHORE_CANCEL_CHILDREN "holdfast.cancel_children"
 /* Key: a schedule's name. Starts runs when they are due; see schedule/spec.h. */

@@ -146,6 +146,13 @@ static void pause(struct hf__batch *batch, struct hf__op *op, struct hf__row *ro
     row->run_at = row->timeout_at;
 }
 
+/* Its holder paused it: that is what it waited for. Or it delivers events, and those that came meanwhile did not wake it. */
+static bool waits_for_resume(const struct hf__row *row)
+{
+    return strcmp(row->waiting_kind, "pause") == 0 ||
+           strcmp(row->waiting_kind, HF__WAITING_OUTBOX) == 0;
+}
+
 static void resume(struct hf__batch *batch, struct hf__op *op, struct hf__row *row)
 {
     if (row->status == HF_LEASED) {
@@ -155,8 +162,8 @@ static void resume(struct hf__batch *batch, struct hf__op *op, struct hf__row *r
     }
     bool waited = row->waiting_kind != NULL;
     move(batch, op, row, waited ? HF_WAITING : HF_PENDING);
-    if (waited && strcmp(row->waiting_kind, "pause") == 0)
-        row->run_at = batch->now; /* its holder paused it: that is what it waited for */
+    if (waited && waits_for_resume(row))
+        row->run_at = batch->now;
     else
         row->run_at = waited ? hf__earlier(row->due_at, hf__row_wake_time(batch, row))
                              : hf__earlier(row->due_at ? row->due_at : batch->now, row->timeout_at);

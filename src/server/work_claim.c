@@ -203,7 +203,7 @@ static hf_code claim_now(struct hf__request *request, const struct claiming *cla
     spec.pattern_count = claiming->crew.workflow_count;
     spec.limit = claiming->limit;
     *given = 0;
-    hf_code code = hf__claim_no_chores(request->client, &claims, &spec, err);
+    hf_code code = hf_claim(request->client, &claims, &spec, err);
     if (code == HF_OK)
         code = write_claims(request, claiming, claims, given);
     if (code == HF_OK && request->out.failed) {

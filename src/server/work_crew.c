@@ -4,6 +4,7 @@
 
 #include "client/ask.h"
 #include "client/client.h"
+#include "kernel/chores.h"
 #include "util/error.h"
 
 #include <string.h>
@@ -20,6 +21,11 @@ hf_code hf__crew_check(struct hf__request *request, struct hf__crew *crew, int t
 {
     if (crew->workflow_count == 0)
         return hf__fail(err, HF_INVALID, "\"workflows\" names none");
+    /* The engine's own work needs the store, which a remote worker does not have. */
+    for (size_t i = 0; i < crew->workflow_count; i++)
+        if (strncmp(crew->workflows[i], HF__CHORE_PREFIX, strlen(HF__CHORE_PREFIX)) == 0)
+            return hf__fail(err, HF_INVALID,
+                            "names that begin with \"" HF__CHORE_PREFIX "\" are the engine's own");
     crew->threads = crew->threads ? crew->threads : threads;
     crew->name = hf__work_name(request, crew->worker);
     return crew->name ? HF_OK : hf__nomem(err);

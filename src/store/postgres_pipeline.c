@@ -261,6 +261,7 @@ hf_code hf__postgres_commit(struct hf__conn *conn, const struct hf__wake *wake, 
         code = check_alive(conn, err);
     }
     if (code != HF_OK) {
+        conn->told = NULL; /* whom it would tell is gone by the next commit */
         *unknown = conn->lost;
         return code;
     }

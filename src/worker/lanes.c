@@ -11,8 +11,11 @@
 
 #define LATE_LANES 1000 /* ids below the newest that may still be committed */
 
+/* Beside the engine's own. Without handlers it serves nothing else, whatever its prefixes are: what it claimed would fail. */
 static size_t pattern_count(const hf_worker *worker)
 {
+    if (worker->registry.count == 0)
+        return 0;
     return worker->prefix_count ? worker->prefix_count : worker->registry.count;
 }
 

@@ -283,8 +283,7 @@ static hf_code check_settings(struct play *play, const hf_schedule_spec *spec, h
     started.tag_count = spec->tag_count;
     hf_code code = hf__cron_parse(&cron, spec->cron, err);
     if (code == HF_OK)
-        code = hf__check_trigger(&started, hf__engine_max_payload(play->ctx->worker->engine), false,
-                                 err);
+        code = hf__check_trigger(&started, hf__engine_max_payload(play->ctx->worker->engine), err);
     return code;
 }
 

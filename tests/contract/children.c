@@ -422,6 +422,21 @@ static void runs_started_without_a_tie_send_no_mail(void **state)
 
 /* ---- Going down ---- */
 
+static void the_engines_own_workflows_are_started_by_nobody_else(void **state)
+{
+    const hf_claimed *held = claim_new();
+    hf_trigger_spec own = spec_of("holdfast.cancel_children");
+    (void)state;
+    hf_transition t = turn_of(held, HF_TURN_SUCCEED);
+    t.starts = &own;
+    t.start_count = 1;
+    assert_code(try_commit(&t), HF_INVALID);
+    t.start_count = 0;
+    t.children = &own;
+    t.child_count = 1;
+    assert_code(try_commit(&t), HF_INVALID);
+}
+
 static void cancelling_a_parent_starts_a_run_that_cancels_its_children(void **state)
 {
     static const char *const pattern[] = { "holdfast.*" };
@@ -526,6 +541,7 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(two_children_with_one_key_fail_the_commit_and_change_nothing),
     CONTRACT_TEST(of_two_commits_that_start_one_keyed_child_together_one_wins),
     CONTRACT_TEST(runs_started_without_a_tie_send_no_mail),
+    CONTRACT_TEST(the_engines_own_workflows_are_started_by_nobody_else),
     CONTRACT_TEST(cancelling_a_parent_starts_a_run_that_cancels_its_children),
     CONTRACT_TEST(cancelling_a_parent_whose_children_have_ended_starts_nothing),
     CONTRACT_TEST(the_end_of_a_child_whose_parent_has_succeeded_goes_nowhere),

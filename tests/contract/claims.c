@@ -178,6 +178,32 @@ static void a_star_within_a_pattern_is_refused(void **state)
     }
 }
 
+static void the_engines_own_runs_are_claimed_only_by_who_names_them(void **state)
+{
+    static const char *const others[] = { "*", "h*", "holdfast*", "i*" };
+    static const char *const own[] = { "holdfast.*" };
+    hf_claim_spec spec = HF_CLAIM_INIT;
+    const hf_claimed *parent = claim_new();
+    hf_trigger_spec child = HF_TRIGGER_INIT;
+    (void)state;
+    child.workflow = WORK;
+    child.run_at = now() + HF_HOURS(1);
+    hf_transition t = turn_of(parent, HF_TURN_WAIT);
+    t.waiting_kind = "children";
+    t.children = &child;
+    t.child_count = 1;
+    commit(&t);
+    change(parent->run.id, HF_CANCEL); /* starts a run that cancels the child */
+    spec.worker = WORKER;
+    spec.limit = 10;
+    spec.patterns = others;
+    spec.pattern_count = sizeof others / sizeof *others;
+    assert_int_equal(claim_with(&spec)->count, 0);
+    spec.patterns = own;
+    spec.pattern_count = 1;
+    assert_int_equal(claim_with(&spec)->count, 1);
+}
+
 static void a_lane_named_by_two_patterns_is_claimed_once(void **state)
 {
     static const char *const patterns[] = { "*", WORK, "work*" };
@@ -346,6 +372,7 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(the_limit_counts_over_all_lanes_and_priorities),
     CONTRACT_TEST(a_claim_serves_the_patterns_it_names),
     CONTRACT_TEST(a_star_within_a_pattern_is_refused),
+    CONTRACT_TEST(the_engines_own_runs_are_claimed_only_by_who_names_them),
     CONTRACT_TEST(a_lane_named_by_two_patterns_is_claimed_once),
     CONTRACT_TEST(a_paused_workflow_is_not_claimed_until_it_is_resumed),
     CONTRACT_TEST(a_disabled_tenant_is_not_claimed_until_it_is_enabled),

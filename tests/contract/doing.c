@@ -73,11 +73,11 @@ const hf_claims *claim_with(const hf_claim_spec *spec)
 
 const hf_claims *claim_as(const char *worker, int limit)
 {
-    static const char *const all[] = { "*" };
+    static const char *const all[] = { "*", "holdfast.*" };
     hf_claim_spec spec = HF_CLAIM_INIT;
     spec.worker = worker;
     spec.patterns = all;
-    spec.pattern_count = 1;
+    spec.pattern_count = 2;
     spec.limit = limit;
     return claim_with(&spec);
 }

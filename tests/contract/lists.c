@@ -350,7 +350,13 @@ static void the_engines_own_runs_are_left_out_unless_asked_for(void **state)
     assert_int_equal(list(&filter)->count, 1);
     assert_ok(hf_bulk(fx.client, &matched, &filter, HF_CANCEL, NULL, true, NULL, NULL, &fx.error));
     assert_int_equal(matched.matched, 1);
+    filter.prefix = "h"; /* somebody's workflows that begin so, not the engine's */
+    assert_int_equal(list(&filter)->count, 0);
+    assert_ok(hf_bulk(fx.client, &matched, &filter, HF_CANCEL, NULL, true, NULL, NULL, &fx.error));
+    assert_int_equal(matched.matched, 0);
     filter.prefix = "holdfast.";
+    assert_int_equal(list(&filter)->count, 1);
+    filter.prefix = "holdfast.s";
     assert_int_equal(list(&filter)->count, 1);
     filter.prefix = NULL;
     filter.workflow = "holdfast.schedule";

@@ -396,7 +396,32 @@ static void an_ended_dispatcher_is_replaced_by_putting_again(void **state)
     assert_string_equal(subscription("orders")->state, "ended");
     subscribe("orders", "order.*");
     assert_false(hf_id_equal(subscription("orders")->run, first));
+    go_to_sleep(claim_dispatcher()); /* it had a look at what the other one may have left */
     emit("order.paid");
+    claim_dispatcher();
+}
+
+static void what_an_ended_dispatcher_left_is_delivered_by_the_next(void **state)
+{
+    (void)state;
+    subscribe("orders", "order.*");
+    emit("order.paid");
+    change(claim_dispatcher()->run.id, HF_CANCEL);
+    subscribe("orders", "order.*");
+    const hf_claimed *held = claim_dispatcher();
+    assert_true(hf_id_equal(held->run.id, subscription("orders")->run));
+    assert_int_equal(deliver_all("orders"), 1);
+}
+
+static void a_dispatcher_that_an_operator_resumes_delivers_what_came_meanwhile(void **state)
+{
+    (void)state;
+    subscribe("orders", "order.*");
+    hf_id run = subscription("orders")->run;
+    change(run, HF_PAUSE);
+    emit("order.paid");
+    expect_nothing_due();
+    change(run, HF_RESUME);
     claim_dispatcher();
 }
 
@@ -650,6 +675,8 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(a_dispatchers_own_trouble_is_shown),
     CONTRACT_TEST(a_parked_subscription_keeps_its_events),
     CONTRACT_TEST(an_ended_dispatcher_is_replaced_by_putting_again),
+    CONTRACT_TEST(what_an_ended_dispatcher_left_is_delivered_by_the_next),
+    CONTRACT_TEST(a_dispatcher_that_an_operator_resumes_delivers_what_came_meanwhile),
     CONTRACT_TEST(an_event_that_commits_late_is_delivered_all_the_same),
     CONTRACT_TEST(an_event_that_commits_after_the_dispatchers_last_look_keeps_it_awake),
     CONTRACT_TEST(a_writer_that_rolls_back_lets_the_dispatcher_sleep),

@@ -83,6 +83,8 @@ static void a_worker_gives_back_what_it_claimed_without_hearing_of_it(void **sta
     spec.delay = HF_SECONDS(1);
     hf_id id = trigger_spec(&spec);
     start_worker();
+    while (!atomic_load(&worker->idle)) /* a claim that finds nothing must not be the one */
+        nap();
     int lost = answers_lost();
     lose_answers(1);
     advance(HF_SECONDS(1));

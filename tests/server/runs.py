@@ -149,6 +149,12 @@ def events_are_followed_live_and_resumed(server, client):
 
 
 @case
+def a_remote_worker_does_not_get_the_engines_own_work(server, client):
+    answer = client.post("/v1/work/claim", {"worker": "w", "workflows": ["holdfast.*"]})
+    check(answer.status == 400, answer.text)
+
+
+@case
 def a_signal_is_taken_once(server, client):
     run = client.trigger("idle.v1")
     first = client.post(f"/v1/runs/{run}/signals", {"name": "go", "id": "s1", "payload": [1]})

@@ -188,6 +188,23 @@ static void a_workflow_without_handler_fails_at_once(void **state)
     hf_run_free(run);
 }
 
+static void a_worker_for_chores_alone_leaves_all_else_to_others(void **state)
+{
+    const char *prefixes[] = { "shop." };
+    hf_worker_options options = world_options();
+    hf_worker_list *list = NULL;
+    (void)state;
+    options.prefixes = prefixes;
+    options.prefix_count = 1;
+    options.chores_only = true;
+    world_hire(&options);
+    world_start();
+    assert_int_equal(hf_workers(world.client, &list, NULL), HF_OK);
+    assert_int_equal(list->count, 1);
+    assert_string_equal(list->items[0].serves, "[]");
+    hf_worker_list_free(list);
+}
+
 /* Claims as a worker that dies at once would. */
 static void claim_and_die(const char *workflow, int64_t lease)
 {
@@ -477,6 +494,7 @@ int main(void)
         TEST(a_permanent_error_is_not_tried_again),
         TEST(a_handlers_own_delay_replaces_the_policy),
         TEST(a_workflow_without_handler_fails_at_once),
+        TEST(a_worker_for_chores_alone_leaves_all_else_to_others),
         TEST(a_run_that_used_up_its_attempts_by_killing_fails_without_handler),
         TEST(a_run_past_its_deadline_fails_without_handler),
         TEST(a_deadline_that_passes_stops_the_handler_and_fails_the_run),

@@ -43,8 +43,8 @@ SELECT r.id, t.name, w.name, r.key, r.status, r.priority, r.attempt, coalesce(r.
  WHERE w.tenant_id = $1 AND w.name = $2 AND r.key = $3 AND r.key IS NOT NULL AND r.deleted_at IS NULL;
 
 -- name: list_runs
--- Runs of a tenant, newest first, after a cursor. The engine's own are left out unless a workflow, a prefix or a parent
--- is named. Served by the primary key, read backwards. Serves: list, bulk operations.
+-- Runs of a tenant, newest first, after a cursor. The engine's own are left out unless a workflow, a parent or a prefix
+-- of theirs is named. Served by the primary key, read backwards. Serves: list, bulk operations.
 -- takes: one (tenant int, before uuid, most int, statuses int, workflow text, prefix text, prefix_end text, key text,
 --   subject text, reference text, tag text, current_step text, parent uuid, created_after bigint, created_before
 --   bigint, overdue bool, deleted bool, flow_key text)
@@ -68,7 +68,7 @@ SELECT r.id, t.name, w.name, r.key, r.status, r.priority, r.attempt, coalesce(r.
  WHERE r.tenant_id = $1 AND r.id < coalesce($2::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
    AND ($4 = 0 OR (1 << r.status) & $4 <> 0)
    AND ($5::text IS NULL OR w.name = $5) AND ($6::text IS NULL OR (w.name >= $6 AND w.name < $7))
-   AND ($5::text IS NOT NULL OR $6::text IS NOT NULL OR $13::uuid IS NOT NULL
+   AND ($5::text IS NOT NULL OR starts_with($6::text, 'holdfast.') OR $13::uuid IS NOT NULL
         OR w.name < 'holdfast.' OR w.name >= 'holdfast/')
    AND ($8::text IS NULL OR r.key = $8) AND ($9::text IS NULL OR r.subject = $9)
    AND ($10::text IS NULL OR r.reference = $10)
@@ -181,7 +181,7 @@ SELECT count(*)
  WHERE r.tenant_id = $1 AND ($2::uuid IS NULL OR true)
    AND ($4 = 0 OR (1 << r.status) & $4 <> 0)
    AND ($5::text IS NULL OR w.name = $5) AND ($6::text IS NULL OR (w.name >= $6 AND w.name < $7))
-   AND ($5::text IS NOT NULL OR $6::text IS NOT NULL OR $13::uuid IS NOT NULL
+   AND ($5::text IS NOT NULL OR starts_with($6::text, 'holdfast.') OR $13::uuid IS NOT NULL
         OR w.name < 'holdfast.' OR w.name >= 'holdfast/')
    AND ($8::text IS NULL OR r.key = $8) AND ($9::text IS NULL OR r.subject = $9)
    AND ($10::text IS NULL OR r.reference = $10)
