@@ -84,7 +84,7 @@ static void put_commands(FILE *out, const char *family)
     size_t length = strlen(family);
     for (const struct cli_command *const *command = cli_commands; *command; command++)
         if (strncmp((*command)->name, family, length) == 0)
-            put_pair(out, (*command)->name, (*command)->summary, 20);
+            put_pair(out, (*command)->name, (*command)->summary, 23);
 }
 
 void cli_help_overview(FILE *out)

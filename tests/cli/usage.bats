@@ -14,8 +14,9 @@ setup()
 
 @test "help names every command, and every command has a page of its own" {
     run -0 holdfast help
-    commands=$(sed -n '/^Commands:/,/^$/s/^  \([a-z]*\( [a-z]*\)\{0,1\}\)  .*/\1/p' <<<"$output")
-    [ "$(wc -l <<<"$commands")" -ge 30 ]
+    commands=$(sed -n '/^Commands:/,/^$/s/^  \([a-z-]*\( [a-z]*\)\{0,1\}\)  .*/\1/p' <<<"$output")
+    [ "$(wc -l <<<"$commands")" -ge 60 ]
+    [ "$(wc -l <<<"$commands")" = "$(sed -n '/^Commands:/,/^$/{/^  /p}' <<<"$output" | wc -l)" ] # a line each
     while read -r command; do
         run -0 holdfast help $command
         [[ "$output" == "Usage: holdfast $command"* ]]
