@@ -186,6 +186,8 @@ complete_line()
         [[ "$stderr" == *'no such store: there is no file "mistyped.db"; `holdfast migrate` creates it'* ]]
         [ -z "$(ls mistyped.db* 2>/dev/null)" ]
     done
+    HOLDFAST_STORE= run -5 holdfast list
+    [[ "$output" == *'neither --store nor HOLDFAST_STORE is set, and there is no file "holdfast.db"'* ]]
     run -0 holdfast --store sqlite:made.db migrate
     run -0 holdfast --store sqlite:made.db list -q
     run -3 holdfast --store sqlite:triggered.db trigger nothing
