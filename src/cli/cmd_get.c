@@ -17,7 +17,7 @@ static char *attempt_text(struct cli_session *session, const void *record)
     (void)session;
     const hf_run *run = record;
     struct hf__buffer text = { 0 };
-    hf__buffer_addf(&text, "%d of %d", run->attempt, run->max_attempts);
+    hf__buffer_addf(&text, "%d of %d", cli_attempts_made(run), run->max_attempts);
     return hf__buffer_take(&text);
 }
 

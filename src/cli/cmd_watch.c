@@ -78,7 +78,8 @@ static void draw_status(struct watch *watch)
     if (finished && run->started_at)
         put_span(watch, "", " after ", run->finished_at - run->started_at);
     if (run->attempt > 0)
-        cli_frame_addf(&watch->frame, "", ", attempt %d of %d", run->attempt, run->max_attempts);
+        cli_frame_addf(&watch->frame, "", ", attempt %d of %d", cli_attempts_made(run),
+                       run->max_attempts);
     if (run->pause_requested)
         cli_frame_add(&watch->frame, "", ", pauses at its next commit");
     cli_frame_end_line(&watch->frame);
