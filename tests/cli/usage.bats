@@ -39,7 +39,7 @@ setup()
 
 @test "an unknown page of help names the nearest" {
     run -2 holdfast help exit-code
-    [[ "$output" == *"did you mean exit-codes?"* ]]
+    [[ "$output" == *"did you mean exit-codes?"*'hint: see `holdfast help`'* ]]
 }
 
 @test "version is one line, or an object" {
