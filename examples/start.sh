@@ -72,24 +72,36 @@ say_what_to_try()
 
 The dashboard and the API:  $(sed 's/Listening on //' "$data/serve.out")
 
-At work: thumbnails (in C) serves media.thumbnail.v1; order (in C) serves shop.order.v1, a durable function that waits for an
-approval: every second order needs yours; the server itself runs charge.sh for billing.* and deliver.sh, a durable script
-that waits for a signal, for shop.delivery.*. Their logs are in $data. In another terminal, try:
+At work, with their logs in $data:
+  thumbnails (in C)   media.thumbnail.v1
+  order (in C)        shop.order.v1, a durable function; every second order
+                      waits for your approval
+  the server itself   charge.sh for billing.*; for shop.delivery.* deliver.sh, a
+                      durable script that waits for a signal
+
+In another terminal, try:
 
   export HOLDFAST_STORE=$HOLDFAST_STORE
-  holdfast list                                          what there is, newest first
-  holdfast list --status failed                          the declined cards
+  holdfast list                          what there is, newest first
+  holdfast list --status failed          the declined cards
+  holdfast workflows                     the queues
+  holdfast workers                       who is at work
+
   holdfast list --workflow shop.order.v1 --status waiting
-  holdfast signal RUN approval '{"by":"ann"}'            approve an order; without it, the money goes back after a minute
+  holdfast signal RUN approval '{"by":"ann"}'
+                                         approve an order; without it, the money
+                                         goes back after a minute
+  holdfast watch RUN                     one run, live
+  holdfast get RUN                       all about it
+  holdfast steps RUN                     what it remembers
+  holdfast events RUN                    its journal
+  holdfast cancel RUN --reason "changed my mind"
+  holdfast retry RUN                     a failed one, again
+
   holdfast trigger billing.charge.v1 '{"invoice":7}' --wait
   holdfast trigger shop.delivery.v1 '{"order":7}' --key d-7
-  holdfast signal shop.delivery.v1/d-7 packed '"me"'     within ten seconds; else a robot packs it
-  holdfast get RUN                                       all about one run
-  holdfast events RUN                                    its journal
-  holdfast cancel RUN --reason "changed my mind"
-  holdfast retry RUN                                     a failed one, from the start
-  holdfast workflows                                     the queues
-  holdfast workers                                       who is at work
+  holdfast signal shop.delivery.v1/d-7 packed '"me"'
+                                         within ten seconds; else a robot does it
 
 TEXT
 }
@@ -128,8 +140,8 @@ for ((n = 1; ; n++)); do
     trigger_some "$n"
     ((n % 10 != 1)) || order_one $((n / 10))
     if ((n % 5 == 0)); then
-        printf '%s  triggered %d and %d; succeeded %d, failed %d, waiting for another try %d; orders waiting %d\n' "$(date +%T)" \
-            "$n" "$n" "$(count succeeded)" "$(count failed)" "$(count pending)" \
+        printf '%s  succeeded %d, failed %d, pending %d; orders that wait %d\n' "$(date +%T)" \
+            "$(count succeeded)" "$(count failed)" "$(count pending)" \
             "$(count waiting --workflow shop.order.v1)"
     fi
     sleep 1 &

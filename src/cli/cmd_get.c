@@ -17,7 +17,7 @@ static char *attempt_text(struct cli_session *session, const void *record)
     (void)session;
     const hf_run *run = record;
     struct hf__buffer text = { 0 };
-    hf__buffer_addf(&text, "%d of %d", run->attempt, run->max_attempts);
+    hf__buffer_addf(&text, "%d of %d", cli_attempts_made(run), run->max_attempts);
     return hf__buffer_take(&text);
 }
 
@@ -56,9 +56,9 @@ static char *waiting_text(struct cli_session *session, const void *record)
     if (run->waiting_token)
         hf__buffer_addf(&text, " (token %s)", run->waiting_token);
     if (run->waiting_until) {
-        char until[CLI_TIME_TEXT];
-        cli_time_text(session, run->waiting_until, until);
-        hf__buffer_addf(&text, ", until %s", until);
+        char until[CLI_UNTIL_TEXT];
+        cli_until_text(session, run->waiting_until, until);
+        hf__buffer_addf(&text, ", %s", until);
     }
     char *raw = hf__buffer_take(&text);
     char *clean = raw ? cli_clean_line(raw) : NULL;

@@ -28,11 +28,11 @@ static const struct cli_option options[] = {
 static const struct cli_column columns[] = {
     { .header = "ID", .field = "id" },
     { .header = "TYPE", .field = "type", .shrinks = true },
-    { .header = "RUN", .field = "run" },
     { .header = "CREATED", .field = "created_at" },
     { .header = "PUBLISHED", .field = "published_at" },
     { .header = "PENDING", .field = "pending", .right = true },
     { .header = "ATTEMPTS", .field = "attempts", .right = true },
+    { .header = "RUN", .field = "run" },
     { .header = "LAST ERROR", .field = "last_error", .shrinks = true },
     { .header = NULL },
 };
@@ -59,7 +59,7 @@ static int list(struct cli_session *session, int count, char **operands)
         cli_notice(session, "nothing in the outbox of %s (tenant %s)", cli_store_name(session),
                    cli_tenant(session));
     if (page->next)
-        cli_notice(session, "more: --cursor %s", page->next);
+        cli_notice(session, "there are more: --cursor %s", page->next);
     hf_outbox_page_free(page);
     return CLI_OK;
 }

@@ -157,9 +157,10 @@ static hf_code start_server(struct hf__server **out, struct cli_session *session
     if (code == HF_OK)
         code = hf__token_any(session->client, &tokens, err);
     if (code == HF_OK && !tokens && !is_loopback(place.host) && !args.insecure)
-        code = hf__fail(err, HF_INVALID,
-                        "there are no tokens, so the server listens on this machine only; make one "
-                        "with `holdfast token create`, or let everybody in with --insecure");
+        code = hf__fail(
+            err, HF_INVALID,
+            "there are no tokens, so the server listens on this machine only; make one "
+            "with `holdfast token create NAME --role ROLE`, or let everybody in with --insecure");
     if (code == HF_OK && !args.certificate != !args.private_key)
         code = hf__fail(err, HF_INVALID, "--tls-cert and --tls-key belong together");
     if (code == HF_OK)

@@ -124,6 +124,9 @@ static int list(struct cli_session *session, int count, char **operands)
         return cli_fail(session, &err);
     cli_table_print(session, columns, hf__token_fields, tokens->items, sizeof *tokens->items,
                     tokens->count, true);
+    if (tokens->count == 0)
+        cli_notice(session, "no tokens in %s (tenant %s); make one with `holdfast token create`",
+                   cli_store_name(session), cli_tenant(session));
     hf_tokens_free(tokens);
     return CLI_OK;
 }

@@ -78,7 +78,8 @@ static void draw_status(struct watch *watch)
     if (finished && run->started_at)
         put_span(watch, "", " after ", run->finished_at - run->started_at);
     if (run->attempt > 0)
-        cli_frame_addf(&watch->frame, "", ", attempt %d of %d", run->attempt, run->max_attempts);
+        cli_frame_addf(&watch->frame, "", ", attempt %d of %d", cli_attempts_made(run),
+                       run->max_attempts);
     if (run->pause_requested)
         cli_frame_add(&watch->frame, "", ", pauses at its next commit");
     cli_frame_end_line(&watch->frame);
@@ -144,7 +145,7 @@ static void draw_waiting(struct watch *watch)
     if (run->wait_count > 0)
         cli_frame_addf(&watch->frame, "", ", %d to come", run->wait_count);
     if (run->waiting_until)
-        draw_countdown(watch, ", until in ", run->waiting_until);
+        draw_countdown(watch, ", for another ", run->waiting_until);
     cli_frame_end_line(&watch->frame);
 }
 
@@ -211,7 +212,7 @@ static void draw_step(struct watch *watch, const struct hf__step_line *step, int
     if (waits && step->error)
         cli_frame_addf(&watch->frame, cli_color_of("failed"), "%s  ", step->error);
     if (waits && step->until)
-        put_span(watch, "", "until in ", step->until - cli_now(watch->session));
+        put_span(watch, "", "for another ", step->until - cli_now(watch->session));
     char *outcome = waits ? NULL : cli_step_outcome(watch->session, step);
     if (outcome)
         cli_frame_add(&watch->frame, step->error ? cli_color_of("failed") : dim, outcome);

@@ -73,6 +73,15 @@ void cli_time_text(struct cli_session *session, int64_t time, char out[CLI_TIME_
         relative_text(time - cli_now(session), out);
 }
 
+void cli_until_text(struct cli_session *session, int64_t time, char out[CLI_UNTIL_TEXT])
+{
+    char when[CLI_TIME_TEXT];
+    cli_time_text(session, time, when);
+    bool ahead = strncmp(when, "in ", 3) == 0;
+    snprintf(out, CLI_UNTIL_TEXT, "%s %s", ahead ? "for another" : "until",
+             ahead ? when + 3 : when);
+}
+
 void cli_span_text(int64_t us, char out[CLI_SPAN_TEXT])
 {
     int64_t seconds = us / 1000000;

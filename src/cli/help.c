@@ -84,7 +84,7 @@ static void put_commands(FILE *out, const char *family)
     size_t length = strlen(family);
     for (const struct cli_command *const *command = cli_commands; *command; command++)
         if (strncmp((*command)->name, family, length) == 0)
-            put_pair(out, (*command)->name, (*command)->summary, 20);
+            put_pair(out, (*command)->name, (*command)->summary, 23);
 }
 
 void cli_help_overview(FILE *out)
@@ -177,6 +177,7 @@ static int unknown_page(struct cli_session *session, const char *name)
         hf__suggest_offer(&suggestion, (*command)->name);
     for (const struct cli_topic *topic = cli_topics; topic->name; topic++)
         hf__suggest_offer(&suggestion, topic->name);
+    session->command = NULL; /* the list of all pages helps, the page about help does not */
     return cli_usage(session, "there is no help about \"%.60s\"%s%s%s", name,
                      suggestion.best ? "; did you mean " : "",
                      suggestion.best ? suggestion.best : "", suggestion.best ? "?" : "");

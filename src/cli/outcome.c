@@ -22,6 +22,11 @@ static void show_failure(const hf_run *run)
     fputc('\n', stderr);
 }
 
+int cli_attempts_made(const hf_run *run)
+{
+    return run->attempt < run->max_attempts ? run->attempt : run->max_attempts;
+}
+
 int cli_show_outcome(const struct cli_session *session, const hf_run *run)
 {
     bool succeeded = run->status == HF_SUCCEEDED;

@@ -9,6 +9,9 @@
  * `name` is how the user calls the run. */
 int cli_wait_for(struct cli_session *session, const char *name, hf_id id, int64_t timeout);
 
+/* Its attempts for people: the claim that finds none left is counted too, and called no handler. */
+int cli_attempts_made(const hf_run *run);
+
 /* Prints how a run that has ended did so; returns the exit code. */
 int cli_show_outcome(const struct cli_session *session, const hf_run *run);
 

@@ -24,13 +24,15 @@ static const char *from_environment(const char *value, const char *variable)
     return found && *found ? found : NULL;
 }
 
+static const char default_store[] = "sqlite:holdfast.db";
+
 void cli_session_defaults(struct cli_session *session)
 {
     session->store = from_environment(session->store, "HOLDFAST_STORE");
     session->tenant = from_environment(session->tenant, "HOLDFAST_TENANT");
     session->actor = from_environment(session->actor, "HOLDFAST_ACTOR");
     if (!session->store)
-        session->store = "sqlite:holdfast.db";
+        session->store = default_store;
 }
 
 static bool folder_exists(const char *path)
@@ -61,8 +63,11 @@ static bool open_store(struct cli_session *session, bool no_migrate, int *status
         return true;
     if (is_missing(session)) {
         *status = cli_failf(session, HF_UNAVAILABLE,
-                            "no such store: there is no file \"%.300s\"; `holdfast migrate` "
+                            "no such store: %sthere is no file \"%.300s\"; `holdfast migrate` "
                             "creates it",
+                            session->store == default_store
+                                ? "neither --store nor HOLDFAST_STORE is set, and "
+                                : "",
                             session->store + strlen("sqlite:"));
         return false;
     }

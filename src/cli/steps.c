@@ -3,6 +3,7 @@
 
 #include "cli/children.h"
 #include "cli/terminal.h"
+#include "util/alloc.h"
 
 #include <jansson.h>
 #include <string.h>
@@ -32,11 +33,9 @@ static char *children_text(const struct hf__step_line *step)
 char *cli_step_outcome(struct cli_session *session, const struct hf__step_line *step)
 {
     if (step->status && strcmp(step->status, "waiting") == 0 && step->until) {
-        struct hf__buffer text = { 0 };
-        char when[CLI_TIME_TEXT];
-        cli_time_text(session, step->until, when);
-        hf__buffer_addf(&text, "until %s", when);
-        return hf__buffer_take(&text);
+        char until[CLI_UNTIL_TEXT];
+        cli_until_text(session, step->until, until);
+        return hf__strdup(until);
     }
     if (!step->error && step->output && step->op && strncmp(step->op, "children", 8) == 0)
         return children_text(step);

@@ -92,11 +92,18 @@ static size_t last_shown(const struct layout *layout)
     return last;
 }
 
-/* What cannot shrink enough loses its last columns: a row that goes on in the next line is harder to read. */
-static void drop(struct layout *layout, int terminal)
+/* What cannot shrink enough loses its last columns: a row that goes on in the next line is harder to read. The others
+ * share the room that this gives. */
+static void fit(struct layout *layout, int terminal)
 {
-    while (terminal > 0 && total_width(layout) > terminal && last_shown(layout) > 0)
-        layout->widths[last_shown(layout)] = 0;
+    int wanted[MOST_COLUMNS];
+    memcpy(wanted, layout->widths, sizeof wanted);
+    shrink(layout, terminal);
+    while (terminal > 0 && total_width(layout) > terminal && last_shown(layout) > 0) {
+        wanted[last_shown(layout)] = 0;
+        memcpy(layout->widths, wanted, sizeof wanted);
+        shrink(layout, terminal);
+    }
 }
 
 static void put_padding(int columns)
@@ -150,8 +157,7 @@ static size_t count_columns(const struct cli_column *columns)
 static void print_layout(struct layout *layout, struct cli_session *session, bool first)
 {
     measure(layout);
-    shrink(layout, cli_terminal_width());
-    drop(layout, cli_terminal_width());
+    fit(layout, cli_terminal_width());
     if (first)
         put_row(layout, NULL, false);
     bool colors = cli_terminal_colors(session);

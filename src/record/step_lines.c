@@ -116,6 +116,11 @@ static bool is_waiting(const struct hf__step_line *step)
     return step->status && strcmp(step->status, "waiting") == 0;
 }
 
+static bool is_asleep(const struct hf__step_line *step)
+{
+    return is_waiting(step) && step->until && step->op && strcmp(step->op, "sleep") == 0;
+}
+
 static int64_t span_of(const struct hf__step_line *step)
 {
     if (step->started && step->finished >= step->started)
@@ -149,6 +154,23 @@ static void add_step(struct hf__step_lines *steps, const hf_event *event)
     else if (!step->finished && begun)
         step->finished = event->at;
     step->took = span_of(step);
+    size_t place = (size_t)(step - steps->items) + 1;
+    if (is_asleep(step))
+        steps->asleep = place;
+    else if (steps->asleep == place)
+        steps->asleep = 0;
+}
+
+/* The end of a sleep has no line of its own: the first one after it tells that the run went on. */
+static void end_sleep(struct hf__step_lines *steps, int64_t now)
+{
+    struct hf__step_line *sleep = steps->asleep ? &steps->items[steps->asleep - 1] : NULL;
+    if (!sleep || now < sleep->until)
+        return;
+    replace(&sleep->status, hf__strdup("succeeded"));
+    sleep->finished = sleep->until;
+    sleep->took = span_of(sleep);
+    steps->asleep = 0;
 }
 
 static void add_progress(struct hf__step_lines *steps, const hf_event *event)
@@ -169,6 +191,7 @@ static void add_progress(struct hf__step_lines *steps, const hf_event *event)
 
 void hf__step_lines_add(struct hf__step_lines *steps, const hf_event *event)
 {
+    end_sleep(steps, event->at);
     if (strcmp(event->kind, "step") == 0 && event->step)
         add_step(steps, event);
     else if (strcmp(event->kind, "domain") == 0 && event->name &&

@@ -17,7 +17,7 @@ struct hf__step_line {
     int64_t at; /* of that line */
     int64_t started;
     int64_t finished;
-    int64_t until; /* a wait ends at the latest; 0: no limit */
+    int64_t until; /* a wait ends at the latest, a sleep ends; 0: no limit */
     int64_t took;  /* us; -1: unknown */
     char *output;  /* JSON */
     char *error;
@@ -27,6 +27,7 @@ struct hf__step_lines {
     struct hf__step_line *items; /* in the order in which they began */
     size_t count;
     size_t capacity;
+    size_t asleep; /* 1 + the place of the sleep that has not ended; 0: there is none */
     int percent;   /* of the last progress event; -1: there was none */
     char *message; /* its text */
     bool failed;   /* memory ran out */

@@ -166,6 +166,14 @@ static hf_code refuse(struct hf__request *request, int status, const char *name,
     return HF_NOT_ALLOWED;
 }
 
+static hf_code refuse_role(struct hf__request *request)
+{
+    const char *needed = hf_role_name((hf_role)request->route->may);
+    hf__reply_problem_as(request, 403, "forbidden", "the token's roles do not allow this",
+                         hf__arena_printf(&request->arena, "it needs the role %s", needed));
+    return HF_NOT_ALLOWED;
+}
+
 /* Without tokens everybody who reaches the server may do everything, in the tenant that they name. Once somebody has made
  * a token, that is over. */
 static hf_code meet_anybody(struct hf__access *access, struct hf__request *request, hf_error *err)
@@ -212,6 +220,6 @@ hf_code hf__access_check(struct hf__access *access, struct hf__request *request,
         return code;
     request->client = request->caller->client;
     if (!hf_role_allows(request->caller->may, request->route->may))
-        return refuse(request, 403, "forbidden", "the token's roles do not allow this");
+        return refuse_role(request);
     return HF_OK;
 }

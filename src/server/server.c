@@ -107,9 +107,10 @@ static hf_code start_daemon(struct hf__server *server, hf_error *err)
     server->daemon = MHD_start_daemon(flags, (uint16_t)options->port, NULL, NULL, hf__on_request,
                                       server, MHD_OPTION_ARRAY, items, MHD_OPTION_END);
     if (!server->daemon)
-        return hf__fail(err, HF_UNAVAILABLE, "cannot listen on %.100s port %d: %s", options->host,
-                        options->port,
-                        errno ? strerror(errno) : "the certificate or key is not usable");
+        return errno ? hf__fail(err, HF_INVALID,
+                                "cannot listen on %.100s port %d: %s; choose another with --listen",
+                                options->host, options->port, strerror(errno))
+                     : hf__fail(err, HF_INVALID, "the certificate or its key is not usable");
     return HF_OK;
 }
 

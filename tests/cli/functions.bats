@@ -154,7 +154,7 @@ on_terminal()
     waiting_order o-1
     (sleep 2; "$program" signal order/o-1 approval '"yes"') 3>&- &
     LC_ALL=C.UTF-8 run -0 in_terminal "'$program' watch order/o-1"
-    [[ "$output" == *$'\033[?1049h'*"waits for"*'signal "approval", until in 59m'*$'\033[?1049l'* ]]
+    [[ "$output" == *$'\033[?1049h'*"waits for"*'signal "approval", for another 59m'*$'\033[?1049l'* ]]
     [[ "$output" == *"█"*"40%  reserved"* ]]
     left=${output##*$'\033[?1049l'}
     [[ "$left" == *succeeded*"result"*'"yes"'*"✓"*reserve* ]]

@@ -172,6 +172,17 @@ needs()
     [ "$(tr '\n' ' ' <trace)" = "began began woke " ]
 }
 
+@test "a sleep that is over is shown as ended, though only later lines tell of it" {
+    durable 'holdfast sleep nap 1s; holdfast wait go >/dev/null'
+    id=$(holdfast trigger w -q)
+    wait_until eval 'holdfast steps "$id" | grep -q "^go "'
+    run -0 holdfast steps "$id" --json
+    [ "$(jq -c 'select(.name == "nap") | [.status, .finished == .until]' <<<"$output")" = '["succeeded",true]' ]
+    [ "$(jq -r 'select(.name == "go").status' <<<"$output")" = waiting ]
+    run -0 holdfast steps "$id"
+    [[ "$output" =~ nap\ +sleep\ +succeeded.*\ 1\.0s ]]
+}
+
 @test "a sleep may end at a time" {
     durable 'holdfast sleep past 2020-01-01T00:00:00Z; holdfast sleep future "$(date -u -d "+1 sec" +%FT%TZ)"; note woke'
     result_of

@@ -60,6 +60,16 @@ teardown()
     [[ "$output" == *"nothing in the outbox"* ]]
 }
 
+@test "a narrow terminal shows what is undelivered, rather than of which run it is" {
+    command -v script >/dev/null || skip "script(1) is not installed"
+    script_file pack 'holdfast emit order.packed'
+    PATH=$(dirname "$program"):$PATH start_worker --exec 'pack.v1=./pack'
+    holdfast trigger pack.v1 -q --wait=20s
+    stop_worker
+    columns=80 run -0 in_terminal "'$program' outbox list"
+    [[ "$output" == *"PENDING"* && "$output" != *"RUN"* ]]
+}
+
 @test "a subscription is parked, resumed and deleted" {
     holdfast subscription create s --url http://127.0.0.1:1/ -q >/dev/null
     [ "$(holdfast subscription park s --json | jq -r .state)" = parked ]

@@ -37,6 +37,12 @@ setup()
     done <<<"$output"
 }
 
+@test "columns that do not fit leave their room to the others" {
+    columns=80 run -0 in_terminal "'$program' list --no-color"
+    [[ "$output" == *" billing.charge.v1 "* ]]
+    [[ "$output" != *KEY* ]]
+}
+
 @test "text from others cannot steer the terminal" {
     script_file evil.sh 'printf "\033]0;pwned\007 \302\233 bad" >&2; exit 1'
     start_worker --exec 'evil=./evil.sh'

@@ -33,8 +33,9 @@ setup()
     run -0 holdfast --tenant acme token list --json
     [ "$(jq -c .roles <<<"$output")" = '["trigger","work","operate"]' ]
     [[ "$output" != *"${secret#hf_}"* ]]
-    run -0 holdfast token list --json
+    run --separate-stderr -0 holdfast token list --json
     [ -z "$output" ]
+    [[ "$stderr" == *"no tokens in"*"holdfast token create"* ]]
 }
 
 @test "a token is revoked by its id, in its own tenant" {

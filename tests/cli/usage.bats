@@ -14,8 +14,9 @@ setup()
 
 @test "help names every command, and every command has a page of its own" {
     run -0 holdfast help
-    commands=$(sed -n '/^Commands:/,/^$/s/^  \([a-z]*\( [a-z]*\)\{0,1\}\)  .*/\1/p' <<<"$output")
-    [ "$(wc -l <<<"$commands")" -ge 30 ]
+    commands=$(sed -n '/^Commands:/,/^$/s/^  \([a-z-]*\( [a-z]*\)\{0,1\}\)  .*/\1/p' <<<"$output")
+    [ "$(wc -l <<<"$commands")" -ge 60 ]
+    [ "$(wc -l <<<"$commands")" = "$(sed -n '/^Commands:/,/^$/{/^  /p}' <<<"$output" | wc -l)" ] # a line each
     while read -r command; do
         run -0 holdfast help $command
         [[ "$output" == "Usage: holdfast $command"* ]]
@@ -38,7 +39,7 @@ setup()
 
 @test "an unknown page of help names the nearest" {
     run -2 holdfast help exit-code
-    [[ "$output" == *"did you mean exit-codes?"* ]]
+    [[ "$output" == *"did you mean exit-codes?"*'hint: see `holdfast help`'* ]]
 }
 
 @test "version is one line, or an object" {
@@ -185,6 +186,8 @@ complete_line()
         [[ "$stderr" == *'no such store: there is no file "mistyped.db"; `holdfast migrate` creates it'* ]]
         [ -z "$(ls mistyped.db* 2>/dev/null)" ]
     done
+    HOLDFAST_STORE= run -5 holdfast list
+    [[ "$output" == *'neither --store nor HOLDFAST_STORE is set, and there is no file "holdfast.db"'* ]]
     run -0 holdfast --store sqlite:made.db migrate
     run -0 holdfast --store sqlite:made.db list -q
     run -3 holdfast --store sqlite:triggered.db trigger nothing

@@ -153,3 +153,18 @@ result_of()
     [ "$(result_of w 1)" = 1 ]
     [ "$(result_of w 2 --tenant acme)" = 2 ]
 }
+
+@test "a run whose worker died in its last attempt has made as many as it may" {
+    script_file hang.sh 'exec sleep 60'
+    holdfast workflow create w --lease 300ms --max-attempts 1
+    start_worker --exec 'w=./hang.sh'
+    id=$(holdfast trigger w -q)
+    wait_until eval '[ "$(status_of "$id")" = leased ]'
+    kill -KILL "$worker_pid"
+    wait "$worker_pid" || true
+    start_worker --exec 'w=./hang.sh'
+    run -8 holdfast wait "$id" --timeout 20s
+    run -0 holdfast get "$id"
+    [[ "$output" =~ attempt\ +1\ of\ 1 ]]
+    [[ "$output" == *"attempts_exhausted"* ]]
+}

@@ -47,10 +47,11 @@ def each_role_opens_what_it_is_for(directory, url):
     with Server(directory, url) as server:
         for role, secret in secrets.items():
             client = holder(server, secret)
-            for method, path, body, allowed in tries.values():
+            for needed, (method, path, body, allowed) in tries.items():
                 answer = client.ask(method, path, body)
                 check((answer.status < 300) == (role in allowed), f"{role}: {method} {path}: {answer.status}")
                 check(role in allowed or answer.problem == "forbidden", answer.text)
+                check(role in allowed or answer.json["detail"] == f"it needs the role {needed}", answer.text)
             me = client.get("/v1/me").json
             check(me["tenant"] == "default" and me["actor"] == role and role in me["roles"], me)
 
@@ -118,6 +119,16 @@ def without_tokens_it_listens_on_this_machine_only(directory, url):
     done = subprocess.run([PROGRAM, "--store", url, "serve", "--listen", "0.0.0.0:0"], capture_output=True, text=True,
                           timeout=30)
     check(done.returncode == 2 and "token create" in done.stderr, done.stderr)
+
+
+@case
+def a_port_that_is_taken_is_told_without_blaming_the_store(directory, url):
+    prepare(url)
+    with Server(directory, url) as server:
+        done = subprocess.run([PROGRAM, "--store", url, "serve", "--listen", f"127.0.0.1:{server.port}"],
+                              capture_output=True, text=True, timeout=30)
+        check(done.returncode == 2 and "choose another with --listen" in done.stderr, done.stderr)
+        check("--store" not in done.stderr, done.stderr)
 
 
 RUNNER.finish()
