@@ -135,7 +135,7 @@ static const char *key_of(struct hf__request *request)
 {
     const char *tenant = hf__request_header(request, "Holdfast-Tenant");
     const char *actor = hf__request_header(request, "Holdfast-Actor");
-    return hf__arena_printf(&request->arena, "open %s %s", tenant ? tenant : "",
+    return hf__arena_printf(&request->arena, "open %s\n%s", tenant ? tenant : "",
                             actor ? actor : "");
 }
 
