@@ -273,7 +273,8 @@ const struct hf__route hf__many_routes[] = {
               .details = "Each is accepted or refused by itself: an item of the answer has an id, "
                          "or a code and a "
                          "message.",
-              .body = batch_members, HF__ANSWERS(200, LIST, "Triggered", hf__triggered_fields),
+              .body = batch_members, .refusals = true,
+              HF__ANSWERS(200, LIST, "Triggered", hf__triggered_fields),
               .example = "{\"runs\":[{\"workflow\":\"billing.charge.v1\",\"input\":1},"
                          "{\"workflow\":\"billing.charge.v1\",\"input\":2}]}"),
     HF__ROUTE(
