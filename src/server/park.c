@@ -3,6 +3,7 @@
 
 #include "client/client.h"
 #include "server/inner.h"
+#include "server/sleepers.h"
 #include "util/alloc.h"
 #include "util/clock.h"
 #include "util/error.h"
@@ -17,54 +18,18 @@ struct hf__park {
     struct hf__ear *ear;
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    struct hf__request *soonest, *latest; /* asleep, by `until` */
-    struct hf__idmap runs;                /* run -> the first of its listeners */
-    struct hf__request *workers;          /* listen to lanes */
+    struct hf__sleepers sleepers;
+    struct hf__idmap runs;       /* run -> the first of its listeners */
+    struct hf__request *workers; /* listen to lanes */
     bool stop;
     pthread_t thread;
 };
 
-/* ---- The list of sleepers ---- */
-
-static void sleeper_remove(struct hf__park *park, struct hf__request *request)
-{
-    struct hf__parking *p = &request->parking;
-    if (p->previous_asleep)
-        p->previous_asleep->parking.next_asleep = p->next_asleep;
-    else
-        park->soonest = p->next_asleep;
-    if (p->next_asleep)
-        p->next_asleep->parking.previous_asleep = p->previous_asleep;
-    else
-        park->latest = p->previous_asleep;
-    p->next_asleep = p->previous_asleep = NULL;
-    p->asleep = false;
-}
-
-/* From the end, since most wait equally long. */
-static void sleeper_add(struct hf__park *park, struct hf__request *request)
-{
-    struct hf__parking *p = &request->parking;
-    struct hf__request *before = park->latest;
-    while (before && before->parking.until > p->until)
-        before = before->parking.previous_asleep;
-    p->previous_asleep = before;
-    p->next_asleep = before ? before->parking.next_asleep : park->soonest;
-    if (p->next_asleep)
-        p->next_asleep->parking.previous_asleep = request;
-    else
-        park->latest = request;
-    if (before)
-        before->parking.next_asleep = request;
-    else
-        park->soonest = request;
-    p->asleep = true;
-}
-
 /* To a hand, with the park's hold on it. */
 static void wake(struct hf__park *park, struct hf__request *request)
 {
-    sleeper_remove(park, request);
+    hf__sleepers_remove(&park->sleepers, request);
+    request->parking.asleep = false;
     hf__hands_give(park->hands, request);
 }
 
@@ -121,7 +86,7 @@ static void *clock_main(void *arg)
     struct hf__park *park = arg;
     pthread_mutex_lock(&park->mutex);
     while (!park->stop) {
-        struct hf__request *next = park->soonest;
+        struct hf__request *next = park->sleepers.soonest;
         if (!next)
             pthread_cond_wait(&park->changed, &park->mutex);
         else if (next->parking.until <= hf__monotonic_us())
@@ -242,7 +207,8 @@ void hf__park_enter(struct hf__request *request)
         request->parking.news = false;
         hf__hands_give(park->hands, request);
     } else {
-        sleeper_add(park, request);
+        request->parking.asleep = true;
+        hf__sleepers_add(&park->sleepers, request);
         pthread_cond_signal(&park->changed);
     }
     pthread_mutex_unlock(&park->mutex);
@@ -270,7 +236,7 @@ void hf__park_wake(struct hf__request *request)
 void hf__park_wake_all(struct hf__park *park)
 {
     pthread_mutex_lock(&park->mutex);
-    while (park->soonest)
-        wake(park, park->soonest);
+    while (park->sleepers.soonest)
+        wake(park, park->sleepers.soonest);
     pthread_mutex_unlock(&park->mutex);
 }

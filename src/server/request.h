@@ -30,7 +30,9 @@ struct hf__parking {
     bool any;       /* listens to the lanes of work, not to a run */
     hf_id run;
     int64_t until; /* monotonic us: is called again then at the latest */
-    struct hf__request *next_asleep, *previous_asleep; /* by `until` */
+    struct hf__request *child, *sibling,
+        *before; /* of the sleepers' heap; before: the sibling or parent on whose
+                                                   * list it is */
     struct hf__request *next_listener, *previous_listener;
 };
 

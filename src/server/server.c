@@ -49,7 +49,8 @@ static void fit_files(struct hf__server_options *options)
     if (files.rlim_cur != RLIM_INFINITY &&
         files.rlim_cur < (rlim_t)options->max_connections + SPARE_FILES)
         options->max_connections =
-            files.rlim_cur > 2 * SPARE_FILES ? (int)files.rlim_cur - SPARE_FILES : SPARE_FILES;
+            (int)(files.rlim_cur > 2 * SPARE_FILES ? files.rlim_cur - SPARE_FILES
+                                                   : files.rlim_cur / 2);
 }
 
 union address {
