@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 enum {
@@ -188,7 +189,7 @@ void hf__server_stop(struct hf__server *server, int64_t limit)
     int64_t until = hf__monotonic_us() + limit;
     MHD_socket listener = MHD_quiesce_daemon(server->daemon);
     if (listener != MHD_INVALID_SOCKET)
-        close(listener);
+        shutdown(listener, SHUT_RDWR); /* refuses; the daemon may still look at its number */
     atomic_store(&server->stopping, true);
     while (atomic_load(&server->pending) > 0 && hf__monotonic_us() < until) {
         hf__park_wake_all(server->park);
@@ -196,5 +197,7 @@ void hf__server_stop(struct hf__server *server, int64_t limit)
     }
     end_suspended(server);
     MHD_stop_daemon(server->daemon);
+    if (listener != MHD_INVALID_SOCKET)
+        close(listener);
     server_free(server);
 }

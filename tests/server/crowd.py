@@ -37,7 +37,9 @@ class Crowd:
             self.selector.register(one, selectors.EVENT_READ)
 
     def listen(self, seconds=0.2):
-        for key, _ in self.selector.select(seconds):
+        """Returns who was sent something."""
+        ready = self.selector.select(seconds)
+        for key, _ in ready:
             try:
                 part = key.fileobj.recv(65536)
             except ConnectionResetError:
@@ -46,15 +48,15 @@ class Crowd:
             if not part:
                 self.selector.unregister(key.fileobj)
                 self.open.discard(key.fileobj)
+        return [key.fileobj for key, _ in ready]
 
     def wait(self, marker, what, seconds=60):
         """Until all of them have been sent it."""
         end = time.monotonic() + seconds * PATIENCE
-        missing = len(self.heard)
+        missing = {one for one, text in self.heard.items() if marker not in text}
         while missing and time.monotonic() < end:
-            self.listen()
-            missing = sum(marker not in text for text in self.heard.values())
-        check(not missing, f"{missing} of {len(self.heard)} did not hear: {what}")
+            missing -= {one for one in self.listen() if marker in self.heard[one]}
+        check(not missing, f"{len(missing)} of {len(self.heard)} did not hear: {what}")
 
     def wait_for_end(self, seconds=60):
         end = time.monotonic() + seconds * PATIENCE

@@ -95,16 +95,18 @@ class Raw:
 
     def receive(self, marker=None):
         """What comes until the marker, or until the other side closes."""
-        data = b""
-        while marker is None or marker not in data:
+        data = bytearray()
+        looked_at = 0
+        while marker is None or data.find(marker, looked_at) < 0:
+            looked_at = max(0, len(data) - len(marker or b""))
             try:
-                part = self.socket.recv(65536)
+                part = self.socket.recv(1 << 20)
             except ConnectionResetError:
                 break
             if not part:
                 break
             data += part
-        return data
+        return bytes(data)
 
     def status(self):
         """Of the next answer; 0: it was closed instead."""
