@@ -180,9 +180,8 @@ static hf_code read_item(const char **out, const char *name, struct hf__arena *a
                          const char *item, size_t length, hf_error *err)
 {
     const char *raw = NULL;
-    hf_code code = *item == '"'
-                       ? copy_text(&raw, arena, item, length, err)
-                       : hf__fail(err, HF_INVALID, "\"%s\" must be an array of strings", name);
+    hf_code code = *item == '"' ? copy_text(&raw, arena, item, length, err)
+                                : hf__fail(err, HF_INVALID, "\"%s\" must be a string", name);
     return code == HF_OK ? read_string(out, name, arena, raw, err) : code;
 }
 
