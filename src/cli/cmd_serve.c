@@ -18,6 +18,7 @@ static struct {
     const char *listen;
     const char *certificate, *private_key;
     int64_t max_body;
+    int64_t receive_limit; /* us */
     bool insecure, no_worker, no_dashboard;
 } args;
 
@@ -29,6 +30,9 @@ static const struct cli_option options[] = {
     CLI_OPT(TEXT, 0, "tls-key", "FILE", "its private key (PEM)", .value = &args.private_key),
     CLI_OPT(NUMBER, 0, "max-body", "BYTES", "largest request; default 16777216",
             .value = &args.max_body, .min = 1024, .max = 1073741824),
+    CLI_OPT(DURATION, 0, "receive-limit", "DURATION",
+            "how long a request may take to arrive, and a connection to be idle; default 30s",
+            .value = &args.receive_limit, .min = -1),
     CLI_OPT(SWITCH, 0, "insecure", NULL,
             "listen beyond this machine although there are no tokens: everybody may do everything",
             .value = &args.insecure),
@@ -174,6 +178,7 @@ static hf_code start_server(struct hf__server **out, struct cli_session *session
         .certificate = texts[0],
         .private_key = texts[1],
         .max_body = (size_t)args.max_body,
+        .receive_limit = args.receive_limit,
         .dashboard = !args.no_dashboard,
         .log = cli_serve_log,
         .log_arg = log,

@@ -10,25 +10,29 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+/* JSON may have bare control characters from U+007F on; whoever reads a log in a terminal should not meet them. */
+static void add_clean_json(struct hf__buffer *line, const char *name, const char *text)
+{
+    char *clean = text ? cli_clean_line(text) : NULL;
+    hf__buffer_addf(line, ",\"%s\":", name);
+    hf__json_add_text(line, clean);
+    free(clean);
+}
+
 static void add_json(struct hf__buffer *line, const struct hf__server_event *event,
                      const char *time)
 {
     hf__buffer_addf(line, "{\"time\":\"%s\",\"event\":\"%s\"", time,
                     event->method ? "request" : "server");
     if (event->method) {
-        hf__buffer_add_text(line, ",\"method\":");
-        hf__json_add_text(line, event->method);
-        hf__buffer_add_text(line, ",\"path\":");
-        hf__json_add_text(line, event->path);
+        add_clean_json(line, "method", event->method);
+        add_clean_json(line, "path", event->path);
         hf__buffer_addf(line, ",\"status\":%d,\"duration_us\":%" PRId64, event->status,
                         event->duration);
-        hf__buffer_add_text(line, ",\"tenant\":");
-        hf__json_add_text(line, event->tenant);
-        hf__buffer_add_text(line, ",\"actor\":");
-        hf__json_add_text(line, event->actor);
+        add_clean_json(line, "tenant", event->tenant);
+        add_clean_json(line, "actor", event->actor);
     }
-    hf__buffer_add_text(line, ",\"message\":");
-    hf__json_add_text(line, event->message);
+    add_clean_json(line, "message", event->message);
     hf__buffer_add_text(line, "}\n");
 }
 

@@ -5,7 +5,9 @@
 
 static const char *skip_space(const char *at)
 {
-    return at + strspn(at, " \t\r\n");
+    while (*at == ' ' || *at == '\t' || *at == '\r' || *at == '\n')
+        at++;
+    return at;
 }
 
 /* `at` is on the opening quote; returns what follows the closing one. */

@@ -169,23 +169,36 @@ static hf_code copy_string(const char **out, const char *name, struct hf__arena 
 static hf_code read_string(const char **out, const char *name, struct hf__arena *arena,
                            const char *raw, hf_error *err)
 {
-    json_t *value = json_loads(raw, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+    json_t *value = *raw == '"' ? json_loads(raw, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL) : NULL;
     hf_code code = copy_string(out, name, arena, value, err);
     json_decref(value);
     return code;
 }
 
+/* What is no string is not looked into: it may be large. */
+static hf_code read_item(const char **out, const char *name, struct hf__arena *arena,
+                         const char *item, size_t length, hf_error *err)
+{
+    const char *raw = NULL;
+    hf_code code = *item == '"' ? copy_text(&raw, arena, item, length, err)
+                                : hf__fail(err, HF_INVALID, "\"%s\" must be a string", name);
+    return code == HF_OK ? read_string(out, name, arena, raw, err) : code;
+}
+
 static hf_code read_array(struct words *words, const char *name, struct hf__arena *arena,
                           const char *raw, hf_error *err)
 {
-    json_t *array = json_loads(raw, JSON_ALLOW_NUL, NULL);
-    hf_code code = json_is_array(array)
-                       ? words_begin(words, name, json_array_size(array), arena, err)
+    const char *item;
+    size_t length;
+    size_t count = 0;
+    for (size_t at = 0; *raw == '[' && hf__json_item_next(raw, &at, &item, &length);)
+        count++;
+    hf_code code = *raw == '['
+                       ? words_begin(words, name, count, arena, err)
                        : hf__fail(err, HF_INVALID, "\"%s\" must be an array of strings", name);
-    for (; code == HF_OK && words->count < json_array_size(array); words->count++)
-        code = copy_string(&words->items[words->count], name, arena,
-                           json_array_get(array, words->count), err);
-    json_decref(array);
+    for (size_t at = 0; code == HF_OK && hf__json_item_next(raw, &at, &item, &length);
+         words->count++)
+        code = read_item(&words->items[words->count], name, arena, item, length, err);
     return code;
 }
 

@@ -147,7 +147,7 @@ static const char *key_of(struct hf__request *request)
     const char *actor = hf__request_header(request, "Holdfast-Actor");
     if (secret)
         return hf__arena_printf(&request->arena, "token %s", secret);
-    return hf__arena_printf(&request->arena, "open %s %s", tenant ? tenant : "",
+    return hf__arena_printf(&request->arena, "open %s\n%s", tenant ? tenant : "",
                             actor ? actor : "");
 }
 

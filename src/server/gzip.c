@@ -1,22 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/inner.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <zlib.h>
 
-enum { WORTH_IT = 1024, GZIP_WINDOW = 15 + 16 };
+enum { WORTH_IT = 1024, TOO_MUCH = 64 << 20, GZIP_WINDOW = 15 + 16 };
 
+/* "gzip", or "gzip;q=" and more than nothing, among what is accepted. */
 bool hf__accepts_gzip(const struct hf__request *request)
 {
-    const char *accepted = hf__request_header(request, "Accept-Encoding");
-    const char *gzip = accepted ? strstr(accepted, "gzip") : NULL;
-    return gzip && strncmp(gzip, "gzip;q=0", 8) != 0;
+    const char *at = hf__request_header(request, "Accept-Encoding");
+    while (at && *at) {
+        at += strspn(at, ", \t");
+        size_t length = strcspn(at, ",");
+        if (strncasecmp(at, "gzip", 4) == 0 && strchr("; \t,", at[4])) {
+            const char *quality = memchr(at, '=', length);
+            return !quality || strtod(quality + 1, NULL) > 0;
+        }
+        at += length;
+    }
+    return false;
 }
 
 void hf__gzip_answer(struct hf__request *request)
 {
     struct hf__buffer *out = &request->out;
-    if (request->fixed || out->length < WORTH_IT || !hf__accepts_gzip(request))
+    if (request->fixed || out->length < WORTH_IT || out->length > TOO_MUCH ||
+        !hf__accepts_gzip(request))
         return;
     z_stream stream = { 0 };
     if (deflateInit2(&stream, 1, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) != Z_OK)

@@ -71,16 +71,21 @@ void hf__hands_give(struct hf__hands *hands, struct hf__request *request)
     pthread_mutex_unlock(&hands->mutex);
 }
 
-void hf__hands_free(struct hf__hands *hands)
+void hf__hands_stop(struct hf__hands *hands)
 {
-    if (!hands)
-        return;
     pthread_mutex_lock(&hands->mutex);
     hands->stop = true;
     pthread_cond_broadcast(&hands->work);
     pthread_mutex_unlock(&hands->mutex);
-    for (int i = 0; i < hands->count; i++)
-        pthread_join(hands->threads[i], NULL);
+    for (; hands->count > 0; hands->count--)
+        pthread_join(hands->threads[hands->count - 1], NULL);
+}
+
+void hf__hands_free(struct hf__hands *hands)
+{
+    if (!hands)
+        return;
+    hf__hands_stop(hands);
     pthread_cond_destroy(&hands->work);
     pthread_mutex_destroy(&hands->mutex);
     free(hands);

@@ -9,16 +9,21 @@
 #include "util/alloc.h"
 #include "util/clock.h"
 #include "util/error.h"
+#include "util/text.h"
 
 #include <inttypes.h>
 #include <microhttpd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "server/http.h"
 
-enum { MOST_PAIRS = 200 }; /* headers, or parameters of a query */
+enum {
+    MOST_PAIRS = 200,        /* headers, or parameters of a query */
+    MOST_AT_ONCE = 64 * 1024 /* bytes of a body that is read on the connection's thread */
+};
 
 /* ---- Lifetime ---- */
 
@@ -57,6 +62,12 @@ struct gathering {
     bool bad;
 };
 
+/* What is not UTF-8 cannot be stored, nor told back as JSON. */
+static bool is_text(const char *text)
+{
+    return text && hf__utf8_valid(text, strlen(text));
+}
+
 static enum MHD_Result gather_one(void *arg, enum MHD_ValueKind kind, const char *name,
                                   size_t name_length, const char *value, size_t value_length)
 {
@@ -76,7 +87,7 @@ static enum MHD_Result gather_one(void *arg, enum MHD_ValueKind kind, const char
         pair->name = hf__arena_strndup(arena, name, name_length);
         pair->value = hf__arena_strndup(arena, value, value_length);
     }
-    into->bad = into->bad || !pair->name || !pair->value;
+    into->bad = into->bad || !is_text(pair->name) || !is_text(pair->value);
     return into->bad ? MHD_NO : MHD_YES;
 }
 
@@ -100,7 +111,7 @@ static bool decode_args(struct hf__request *request, const struct hf__path_match
     for (int i = 0; i < HF__PATH_ARGS && match->starts[i]; i++) {
         request->args[i] =
             hf__percent_decode(&request->arena, match->starts[i], match->lengths[i], false);
-        if (!request->args[i])
+        if (!is_text(request->args[i]))
             return false;
     }
     return true;
@@ -136,11 +147,33 @@ static void too_large(struct hf__request *request)
     hf__reply_problem_as(request, 413, "too_large", hf_code_meaning(HF_TOO_LARGE), detail);
 }
 
+static size_t count_headers(const struct hf__request *request, const char *name)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < request->header_count; i++)
+        count += strcasecmp(request->headers[i].name, name) == 0;
+    return count;
+}
+
+/* A proxy in front must not understand it otherwise than we do: a second request could hide in the first. */
+static bool is_framed_once(const struct hf__request *request)
+{
+    const char *encoding = hf__request_header(request, "Transfer-Encoding");
+    size_t encodings = count_headers(request, "Transfer-Encoding");
+    size_t lengths = count_headers(request, "Content-Length");
+    return encodings + lengths <= 1 && count_headers(request, "Host") <= 1 &&
+           (!encoding || strcasecmp(encoding, "chunked") == 0);
+}
+
 /* What can be refused before the body has come. */
 static void check_early(struct hf__request *request)
 {
     const char *length = hf__request_header(request, "Content-Length");
-    if (length && strtoull(length, NULL, 10) > request->server->options.max_body)
+    if (!is_framed_once(request))
+        hf__reply_problem_as(request, 400, "invalid",
+                             "where the request ends, or for whom it is, is said in two ways",
+                             NULL);
+    else if (length && strtoull(length, NULL, 10) > request->server->options.max_body)
         too_large(request);
     else
         hf__check_origin(request);
@@ -165,11 +198,11 @@ static struct hf__request *begin(struct hf__server *server, struct MHD_Connectio
     hf__arena_init(&request->arena, 1024);
     request->path = hf__arena_strdup(&request->arena, url);
     request->method = hf__arena_strdup(&request->arena, method);
-    atomic_fetch_add(&server->pending, 1);
     if (!request->path || !request->method) {
         hf__request_release(request);
         return NULL;
     }
+    atomic_fetch_add(&server->pending, 1);
     if (!gather(request, MHD_HEADER_KIND, &request->headers, &request->header_count) ||
         !gather(request, MHD_GET_ARGUMENT_KIND, &request->query, &request->query_count))
         hf__reply_problem_as(request, 400, "invalid",
@@ -201,6 +234,8 @@ static void add_headers(struct hf__request *request, struct MHD_Response *respon
     if (request->status != 204)
         MHD_add_response_header(response, "Content-Type", type);
     MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+    if (atomic_load(&request->server->stopping))
+        MHD_add_response_header(response, "Connection", "close");
     bool cached = false;
     for (int i = 0; i < request->answer_header_count; i++) {
         const struct hf__pair *header = &request->answer_headers[i];
@@ -250,12 +285,32 @@ static enum MHD_Result send_answer(struct hf__request *request)
     return result;
 }
 
+void hf__request_suspend(struct hf__request *request)
+{
+    atomic_fetch_add(&request->server->suspended, 1);
+    MHD_suspend_connection(request->connection);
+}
+
 void hf__request_resume(struct hf__request *request)
 {
+    struct hf__server *server = request->server;
     MHD_resume_connection(request->connection);
+    atomic_fetch_sub(&server->suspended, 1);
 }
 
 /* ---- Working ---- */
+
+/* A stream that has begun cannot tell of an error: it ends, and a client that comes back is told why. */
+static void fail(struct hf__request *request, hf_code code, hf_error *err)
+{
+    err->code = code;
+    if (request->stream.begun) {
+        hf__stream_end(request);
+    } else if (!request->answered) {
+        request->stream.on = false;
+        hf__reply_problem(request, err);
+    }
+}
 
 static void call_handler(struct hf__request *request)
 {
@@ -265,10 +320,8 @@ static void call_handler(struct hf__request *request)
         code = hf__access_check(request->server->access, request, &err);
     if (code == HF_OK)
         code = request->route->handle(request, &err);
-    if (code != HF_OK && !request->answered) {
-        err.code = code;
-        hf__reply_problem(request, &err);
-    }
+    if (code != HF_OK)
+        fail(request, code, &err);
 }
 
 void hf__request_answered(struct hf__request *request)
@@ -284,34 +337,50 @@ void hf__request_work(struct hf__request *request)
         hf__park_leave(request);
         return;
     }
+    if (request->stream.on && hf__stream_is_behind(request)) {
+        hf__park_enter(request);
+        return;
+    }
     call_handler(request);
+    if (request->later) /* whoever answers may be at it already: nothing of it may be looked at */
+        return;
     if (request->stream.on)
         hf__stream_pump(request);
     else if (request->parked)
         hf__park_enter(request);
-    else if (!request->later)
+    else
         hf__request_answered(request);
 }
 
 /* On the connection's thread, where nothing may wait. False: a hand has to do it. */
 static bool work_at_once(struct hf__request *request)
 {
-    if (!request->route->quick || !hf__access_recall(request->server->access, request))
+    bool known = request->route->may == HF__MAY_ANYONE ||
+                 hf__access_recall(request->server->access, request);
+    if (!request->route->quick || request->body.length > MOST_AT_ONCE || !known)
         return false;
     request->at_once = true;
     call_handler(request);
+    if (request->later)
+        return true;
     request->at_once = false;
     if (request->to_hand) {
         request->to_hand = false;
         return false;
     }
-    if (!request->later)
-        hf__request_answered(request);
+    hf__request_answered(request);
     return true;
 }
 
+/* It is suspended first and then looks whether the server has closed: one that closed meanwhile waits for it. */
 static void start(struct hf__request *request)
 {
+    hf__request_suspend(request);
+    if (atomic_load(&request->server->closed)) {
+        hf__reply_problem_as(request, 503, "stopping", "the server is stopping", NULL);
+        hf__request_resume(request);
+        return;
+    }
     if (work_at_once(request))
         return;
     hf__request_hold(request);
@@ -340,7 +409,6 @@ enum MHD_Result hf__on_request(void *arg, struct MHD_Connection *connection, con
         request->received = true;
         hf__sweep_busy(server->sweep, request->entry);
         if (!request->answered) {
-            MHD_suspend_connection(connection);
             start(request);
             return MHD_YES;
         }
@@ -360,6 +428,7 @@ static void log_request(const struct hf__request *request)
         .actor = request->client ? request->client->actor : NULL,
         .status = request->status,
         .duration = hf__monotonic_us() - request->begun,
+        .message = request->failure,
     };
     options->log(&event, options->log_arg);
 }

@@ -28,17 +28,20 @@ struct hf__server {
     char url[300];
     char *openapi; /* the document, made at the start */
     size_t openapi_length;
-    atomic_bool stopping;
-    atomic_int pending; /* requests that have arrived and are not answered */
-    int64_t started_at; /* us since the epoch */
+    atomic_bool stopping; /* what waits is answered now */
+    atomic_bool closed;   /* what still comes is refused; after `stopping` */
+    atomic_int pending;   /* requests that have arrived and are not answered */
+    atomic_int suspended; /* connections that somebody has to resume before the daemon may stop */
+    int64_t started_at;   /* us since the epoch */
 };
 
 /* ---- hands.c: threads that call handlers ---- */
 
 hf_code hf__hands_new(struct hf__hands **out, int count, hf_error *err);
-/* Takes over one hold on the request, released when the hand is done with it. */
+/* Takes over one hold on the request, released when the hand is done with it. Not from without once they have stopped. */
 void hf__hands_give(struct hf__hands *hands, struct hf__request *request);
-/* Waits for those at work; what is queued is answered too. */
+/* Waits for those at work; what is queued is answered too, and what they give one another. */
+void hf__hands_stop(struct hf__hands *hands);
 void hf__hands_free(struct hf__hands *hands);
 /* http.c: calls the handler and sends, parks or streams. */
 void hf__request_work(struct hf__request *request);
@@ -47,7 +50,9 @@ void hf__request_work(struct hf__request *request);
 
 void hf__request_hold(struct hf__request *request);
 void hf__request_release(struct hf__request *request);
-/* The answer is ready: the connection goes on. */
+/* While it is suspended, a connection costs no thread and its request cannot end. */
+void hf__request_suspend(struct hf__request *request);
+/* The connection goes on; from then on the request is there only for those who hold it. */
 void hf__request_resume(struct hf__request *request);
 
 /* ---- sweep.c: connections that take too long to send a request ---- */

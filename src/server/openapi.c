@@ -121,22 +121,41 @@ static json_t *content(const char *type, json_t *schema)
     return json_pack("{s:{s:o}}", type, "schema", schema);
 }
 
+static json_t *item_schema(const struct hf__route *route)
+{
+    json_t *item = route->schema ? reference(route->schema) : json_object();
+    if (!route->refusals)
+        return item;
+    json_t *refusal = json_pack("{s:s,s:{s:o,s:o},s:[s,s]}", "type", "object", "properties", "code",
+                                schema_of(HF__FIELD_TEXT), "message", schema_of(HF__FIELD_TEXT),
+                                "required", "code", "message");
+    return json_pack("{s:[o,o]}", "anyOf", item, refusal);
+}
+
+static json_t *text_content(const char *type)
+{
+    return content(type, schema_of(HF__FIELD_TEXT));
+}
+
 static json_t *answer_content(const struct hf__route *route)
 {
-    json_t *one = route->schema ? reference(route->schema) : json_pack("{s:s}", "type", "object");
+    json_t *content_of = NULL;
     switch (route->shape) {
-    case HF__SHAPE_ONE: return content("application/json", one);
-    case HF__SHAPE_LIST: return content("application/json", list_schema(one));
-    case HF__SHAPE_STREAM:
-        json_decref(one);
-        return content("text/event-stream", json_pack("{s:s}", "type", "string"));
-    case HF__SHAPE_TEXT:
-        json_decref(one);
-        return content("text/plain", json_pack("{s:s}", "type", "string"));
+    case HF__SHAPE_ONE:
+        content_of =
+            content("application/json", route->schema ? reference(route->schema)
+                                                      : json_pack("{s:s}", "type", "object"));
+        break;
+    case HF__SHAPE_LIST:
+        content_of = content("application/json", list_schema(item_schema(route)));
+        break;
+    case HF__SHAPE_STREAM: return text_content("text/event-stream");
+    case HF__SHAPE_TEXT: return text_content("text/plain");
     case HF__SHAPE_NONE: break;
     }
-    json_decref(one);
-    return NULL;
+    if (route->streams)
+        json_object_update_new(content_of, text_content("text/event-stream"));
+    return content_of;
 }
 
 static void add_parameter(json_t *parameters, const char *name, size_t length, const char *where,
@@ -161,8 +180,11 @@ static json_t *parameters_of(const struct hf__route *route)
     for (const char *at = strchr(route->path, '{'); at; at = strchr(at, '{')) {
         size_t length = strcspn(++at, "}");
         bool id = length == 2 && strncmp(at, "id", 2) == 0;
+        bool key = length == 3 && strncmp(at, "key", 3) == 0;
         add_parameter(parameters, at, length, "path", schema_of(id ? HF__FIELD_ID : HF__FIELD_TEXT),
-                      NULL);
+                      id    ? "its id"
+                      : key ? "its key, percent-encoded"
+                            : "its name, percent-encoded");
     }
     for (const struct hf__member *member = route->query; member && member->name; member++)
         add_parameter(parameters, member->name, strlen(member->name), "query",
@@ -183,17 +205,33 @@ static json_t *request_body(const struct hf__route *route)
                      route->media ? route->media : "application/json", media);
 }
 
-static json_t *responses_of(const struct hf__route *route)
+static void add_success(json_t *responses, const struct hf__route *route, int status)
 {
-    char status[12];
+    char name[12];
     json_t *answer = json_pack("{s:s}", "description", route->summary);
     json_t *body = answer_content(route);
-    json_t *problem = json_pack("{s:s,s:o}", "description", "a problem", "content",
-                                content("application/problem+json", reference("Problem")));
     if (body)
         set(answer, "content", body);
-    snprintf(status, sizeof status, "%d", route->status);
-    return json_pack("{s:o,s:o}", status, answer, "4XX", problem);
+    snprintf(name, sizeof name, "%d", status);
+    set(responses, name, answer);
+}
+
+static void add_problem(json_t *responses, const char *statuses, const char *about)
+{
+    set(responses, statuses,
+        json_pack("{s:s,s:o}", "description", about, "content",
+                  content("application/problem+json", reference("Problem"))));
+}
+
+static json_t *responses_of(const struct hf__route *route)
+{
+    json_t *responses = json_object();
+    add_success(responses, route, route->status);
+    if (route->also)
+        add_success(responses, route, route->also);
+    add_problem(responses, "4XX", "the request cannot be served as it is");
+    add_problem(responses, "5XX", "the server or its store cannot serve it now");
+    return responses;
 }
 
 static json_t *operation(const struct hf__route *route)

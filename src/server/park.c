@@ -3,6 +3,7 @@
 
 #include "client/client.h"
 #include "server/inner.h"
+#include "server/sleepers.h"
 #include "util/alloc.h"
 #include "util/clock.h"
 #include "util/error.h"
@@ -12,59 +13,29 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* News that names no run wakes everybody who listens to one, no more often than they can be served. */
+enum { PACE = 300 }; /* us for each of them */
+
 struct hf__park {
     struct hf__hands *hands;
     struct hf__ear *ear;
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    struct hf__request *soonest, *latest; /* asleep, by `until` */
-    struct hf__idmap runs;                /* run -> the first of its listeners */
-    struct hf__request *workers;          /* listen to lanes */
+    struct hf__sleepers sleepers;
+    struct hf__idmap runs; /* run -> the first of its listeners */
+    int64_t listeners;     /* of all runs */
+    int64_t tell_all_at;   /* monotonic us; 0: nothing is to be told to all */
+    int64_t told_all_at;
+    struct hf__request *workers; /* listen to lanes */
     bool stop;
     pthread_t thread;
 };
 
-/* ---- The list of sleepers ---- */
-
-static void sleeper_remove(struct hf__park *park, struct hf__request *request)
-{
-    struct hf__parking *p = &request->parking;
-    if (p->previous_asleep)
-        p->previous_asleep->parking.next_asleep = p->next_asleep;
-    else
-        park->soonest = p->next_asleep;
-    if (p->next_asleep)
-        p->next_asleep->parking.previous_asleep = p->previous_asleep;
-    else
-        park->latest = p->previous_asleep;
-    p->next_asleep = p->previous_asleep = NULL;
-    p->asleep = false;
-}
-
-/* From the end, since most wait equally long. */
-static void sleeper_add(struct hf__park *park, struct hf__request *request)
-{
-    struct hf__parking *p = &request->parking;
-    struct hf__request *before = park->latest;
-    while (before && before->parking.until > p->until)
-        before = before->parking.previous_asleep;
-    p->previous_asleep = before;
-    p->next_asleep = before ? before->parking.next_asleep : park->soonest;
-    if (p->next_asleep)
-        p->next_asleep->parking.previous_asleep = request;
-    else
-        park->latest = request;
-    if (before)
-        before->parking.next_asleep = request;
-    else
-        park->soonest = request;
-    p->asleep = true;
-}
-
 /* To a hand, with the park's hold on it. */
 static void wake(struct hf__park *park, struct hf__request *request)
 {
-    sleeper_remove(park, request);
+    hf__sleepers_remove(&park->sleepers, request);
+    request->parking.asleep = false;
     hf__hands_give(park->hands, request);
 }
 
@@ -91,8 +62,20 @@ static void tell_all_runs(struct hf__park *park)
 {
     size_t cursor = 0;
     void *first;
+    park->told_all_at = hf__monotonic_us();
+    park->tell_all_at = 0;
     while (hf__idmap_next(&park->runs, &cursor, NULL, &first))
         tell_listeners(park, first);
+}
+
+static void plan_to_tell_all(struct hf__park *park)
+{
+    int64_t now = hf__monotonic_us();
+    int64_t soonest = park->told_all_at + park->listeners * PACE;
+    if (park->tell_all_at || park->listeners == 0)
+        return;
+    park->tell_all_at = soonest > now ? soonest : now;
+    pthread_cond_signal(&park->changed);
 }
 
 static void hear(const struct hf__heard *heard, void *arg)
@@ -100,7 +83,7 @@ static void hear(const struct hf__heard *heard, void *arg)
     struct hf__park *park = arg;
     pthread_mutex_lock(&park->mutex);
     if (heard->run && hf_id_is_zero(heard->run_id))
-        tell_all_runs(park);
+        plan_to_tell_all(park);
     else if (heard->run)
         tell_listeners(park, hf__idmap_get(&park->runs, heard->run_id));
     if (heard->lanes || heard->workflows_changed)
@@ -116,18 +99,27 @@ static void wait_until(struct hf__park *park, int64_t until)
     pthread_cond_timedwait(&park->changed, &park->mutex, &time);
 }
 
+/* Of two times of which one may be 0: none. */
+static int64_t sooner(int64_t a, int64_t b)
+{
+    return !a || (b && b < a) ? b : a;
+}
+
 static void *clock_main(void *arg)
 {
     struct hf__park *park = arg;
     pthread_mutex_lock(&park->mutex);
     while (!park->stop) {
-        struct hf__request *next = park->soonest;
-        if (!next)
-            pthread_cond_wait(&park->changed, &park->mutex);
-        else if (next->parking.until <= hf__monotonic_us())
+        struct hf__request *next = park->sleepers.soonest;
+        int64_t now = hf__monotonic_us();
+        if (next && next->parking.until <= now)
             wake(park, next);
+        else if (park->tell_all_at && park->tell_all_at <= now)
+            tell_all_runs(park);
+        else if (next || park->tell_all_at)
+            wait_until(park, sooner(next ? next->parking.until : 0, park->tell_all_at));
         else
-            wait_until(park, next->parking.until);
+            pthread_cond_wait(&park->changed, &park->mutex);
     }
     pthread_mutex_unlock(&park->mutex);
     return NULL;
@@ -192,6 +184,7 @@ static bool listener_add(struct hf__park *park, struct hf__request *request)
     p->next_listener = first;
     if (first)
         first->parking.previous_listener = request;
+    park->listeners += !p->any;
     return true;
 }
 
@@ -211,6 +204,7 @@ static void listener_remove(struct hf__park *park, struct hf__request *request)
         next->parking.previous_listener = p->previous_listener;
     p->next_listener = p->previous_listener = NULL;
     p->listening = false;
+    park->listeners -= !p->any;
 }
 
 void hf__park_listen(struct hf__request *request, hf_id run)
@@ -242,7 +236,8 @@ void hf__park_enter(struct hf__request *request)
         request->parking.news = false;
         hf__hands_give(park->hands, request);
     } else {
-        sleeper_add(park, request);
+        request->parking.asleep = true;
+        hf__sleepers_add(&park->sleepers, request);
         pthread_cond_signal(&park->changed);
     }
     pthread_mutex_unlock(&park->mutex);
@@ -285,8 +280,8 @@ bool hf__park_has_listeners(struct hf__park *park, hf_id channel)
 void hf__park_wake_all(struct hf__park *park)
 {
     pthread_mutex_lock(&park->mutex);
-    while (park->soonest)
-        wake(park, park->soonest);
+    while (park->sleepers.soonest)
+        wake(park, park->sleepers.soonest);
     pthread_mutex_unlock(&park->mutex);
 }
 

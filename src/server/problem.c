@@ -50,8 +50,17 @@ void hf__reply_problem_as(struct hf__request *request, int status, const char *n
         hf__reply_header(request, "Retry-After", "1");
 }
 
+/* What went wrong inside is for the one who runs the server, not for who asked: it may name hosts, files and tables. */
+static bool is_inner(hf_code code)
+{
+    return status_of(code) == 500 || code == HF_UNAVAILABLE || code == HF_STORE_FULL;
+}
+
 void hf__reply_problem(struct hf__request *request, const hf_error *err)
 {
-    hf__reply_problem_as(request, status_of(err->code), hf_code_name(err->code),
-                         hf_code_meaning(err->code), err->message);
+    int status = status_of(err->code);
+    if (status >= 500)
+        request->failure = hf__arena_strdup(&request->arena, err->message);
+    hf__reply_problem_as(request, status, hf_code_name(err->code), hf_code_meaning(err->code),
+                         is_inner(err->code) ? NULL : err->message);
 }

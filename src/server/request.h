@@ -30,13 +30,16 @@ struct hf__parking {
     bool any;       /* listens to the lanes of work, not to a run */
     hf_id run;
     int64_t until; /* monotonic us: is called again then at the latest */
-    struct hf__request *next_asleep, *previous_asleep; /* by `until` */
+    struct hf__request *child, *sibling,
+        *before; /* of the sleepers' heap; before: the sibling or parent on whose
+                                                   * list it is */
     struct hf__request *next_listener, *previous_listener;
 };
 
 /* Events that are sent as they come. Guarded by `mutex`. */
 struct hf__stream {
     bool on;           /* the answer is a stream */
+    bool begun;        /* the connection sends it */
     bool ended;        /* nothing more will be added */
     bool reader_waits; /* the connection is suspended until there is something to send */
     bool full;         /* the writer waits until the client has read */
@@ -83,11 +86,12 @@ struct hf__request {
     int answer_header_count;
     const void *fixed; /* in place of `out`: bytes that live as long as the program */
     size_t fixed_length;
-    bool answered; /* the connection may send it */
-    bool at_once;  /* the handler is called on the connection's thread: it must not wait */
-    bool to_hand;  /* it would have to wait: it wants to be called by a hand */
-    bool later;    /* somebody else answers, and calls hf__request_answered */
-    bool parked;   /* the handler wants to be called again, see park.h */
+    const char *failure; /* for the log; NULL: it is no fault of ours */
+    bool answered;       /* the connection may send it */
+    bool at_once;        /* the handler is called on the connection's thread: it must not wait */
+    bool to_hand;        /* it would have to wait: it wants to be called by a hand */
+    bool later;          /* somebody else answers, and calls hf__request_answered */
+    bool parked;         /* the handler wants to be called again, see park.h */
 
     struct hf__parking parking;
     struct hf__stream stream;

@@ -29,6 +29,7 @@ const struct hf__route *hf__route_at(size_t index)
 static bool fits(struct hf__path_match *out, const char *pattern, const char *path)
 {
     int names = 0;
+    memset(out->starts, 0, sizeof out->starts);
     while (*pattern) {
         if (*pattern == '{') {
             size_t length = strcspn(path, "/");

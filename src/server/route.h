@@ -49,7 +49,10 @@ struct hf__route {
     enum hf__shape shape;
     const char *media;   /* of the body; NULL: application/json */
     const char *example; /* a request body; the tests send it */
-    bool quick; /* is tried on the connection's own thread first; see hf__request.to_hand */
+    int also;            /* another status of success, with the same answer; 0: none */
+    bool streams;        /* the answer can be had as text/event-stream too */
+    bool refusals; /* a list where an item may be {"code", "message"} in place of the schema's */
+    bool quick;    /* is tried on the connection's own thread first; see hf__request.to_hand */
 };
 
 /* Rows of a table: a route, and what it answers with. */

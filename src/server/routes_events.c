@@ -182,14 +182,17 @@ static hf_code receive(struct hf__request *request, hf_error *err)
 }
 
 const struct hf__route hf__event_routes[] = {
-    HF__ROUTE("events", "POST", "/v1/events", "receiveEvent", TRIGGER, receive,
-              "Take in a CloudEvent as a signal to a run",
-              .details = "In structured, batch or binary mode. The event's type is the signal's "
-                         "name, its data the "
-                         "payload; an event of the same source and id is taken once. 202: it is "
-                         "durable. A batch that is "
-                         "refused may have been taken in part: send it again.",
-              .body = members, .media = "application/cloudevents+json",
-              HF__ANSWERS(202, ONE, NULL, NULL)),
+    HF__ROUTE(
+        "events", "POST", "/v1/events", "receiveEvent", TRIGGER, receive,
+        "Take in a CloudEvent as a signal to a run",
+        .details = "In structured, batch or binary mode. The event's type is the signal's "
+                   "name, its data the "
+                   "payload; an event of the same source and id is taken once. 202: it is "
+                   "durable. A batch that is "
+                   "refused may have been taken in part: send it again.",
+        .body = members, .media = "application/cloudevents+json", HF__ANSWERS(202, ONE, NULL, NULL),
+        .example = "{\"specversion\":\"1.0\",\"id\":\"e-1\",\"source\":\"/shop\",\"type\":\"paid\","
+                   "\"data\":{\"sum\":3},\"holdfastworkflow\":\"billing.charge.v1\","
+                   "\"holdfastkey\":\"order-42\"}"),
     HF__ROUTES_END,
 };

@@ -132,6 +132,15 @@ static bool go_on(const hf_bulk_result *so_far, void *arg)
     return !bulk->stopped;
 }
 
+/* Whether it leaves any run out; where a list begins and how long it is does not count. */
+static bool chooses(const hf_filter *filter)
+{
+    return filter->statuses || filter->workflow || (filter->prefix && *filter->prefix) ||
+           filter->key || filter->flow_key || filter->subject || filter->reference || filter->tag ||
+           filter->current_step || !hf_id_is_zero(filter->parent) || filter->created_after ||
+           filter->created_before || filter->overdue || filter->deleted;
+}
+
 static hf_code bulk(struct hf__request *request, hf_error *err)
 {
     struct bulk bulk = { .until = hf__monotonic_us() + LONGEST_BULK };
@@ -145,7 +154,7 @@ static hf_code bulk(struct hf__request *request, hf_error *err)
     if (code == HF_OK)
         code = hf__members_read(&filter, hf__filter_members, &request->arena, bulk.filter,
                                 strlen(bulk.filter), NULL, err);
-    if (code == HF_OK && strspn(bulk.filter, "{} \t\r\n") == strlen(bulk.filter))
+    if (code == HF_OK && !chooses(&filter))
         code = hf__fail(err, HF_INVALID, "\"filter\" must choose something");
     change.reason = bulk.reason;
     if (code == HF_OK)
@@ -181,12 +190,9 @@ static hf_code steps(struct hf__request *request, hf_error *err)
 
 /* ---- Children ---- */
 
-static hf_code count_children(struct hf__request *request, hf_id run, hf_error *err)
+static hf_code add_counts(struct hf__request *request, const int64_t counts[HF_STATUS_COUNT],
+                          hf_error *err)
 {
-    int64_t counts[HF_STATUS_COUNT];
-    hf_code code = hf_child_counts(request->client, counts, run, err);
-    if (code != HF_OK)
-        return code;
     /* In place of the brace that ends the list. */
     request->out.length--;
     hf__buffer_add_text(&request->out, ",\"counts\":{");
@@ -202,6 +208,7 @@ static hf_code children(struct hf__request *request, hf_error *err)
     hf_filter filter = HF_FILTER_INIT;
     hf_runs *runs = NULL;
     hf_run *parent = NULL;
+    int64_t counts[HF_STATUS_COUNT];
     hf_id id;
     hf_code code = hf__request_id(request, 0, &id, err);
     if (code == HF_OK)
@@ -212,10 +219,12 @@ static hf_code children(struct hf__request *request, hf_error *err)
     if (code == HF_OK)
         code = hf_list(request->client, &runs, &filter, err);
     if (code == HF_OK)
+        code = hf_child_counts(request->client, counts, id, err);
+    if (code == HF_OK)
         code = hf__reply_list(request, hf__run_fields, runs->items, runs->count,
                               sizeof runs->items[0], runs->next, err);
     if (code == HF_OK)
-        code = count_children(request, id, err);
+        code = add_counts(request, counts, err);
     hf_runs_free(runs);
     hf_run_free(parent);
     return code;
@@ -264,7 +273,8 @@ const struct hf__route hf__many_routes[] = {
               .details = "Each is accepted or refused by itself: an item of the answer has an id, "
                          "or a code and a "
                          "message.",
-              .body = batch_members, HF__ANSWERS(200, LIST, "Triggered", hf__triggered_fields),
+              .body = batch_members, .refusals = true,
+              HF__ANSWERS(200, LIST, "Triggered", hf__triggered_fields),
               .example = "{\"runs\":[{\"workflow\":\"billing.charge.v1\",\"input\":1},"
                          "{\"workflow\":\"billing.charge.v1\",\"input\":2}]}"),
     HF__ROUTE(

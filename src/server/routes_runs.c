@@ -280,7 +280,7 @@ const struct hf__route hf__run_routes[] = {
         .details =
             "The header Idempotency-Key is the same as `key`: 201 for a new run, 200 for one that "
             "was there. A header traceparent is kept with the run.",
-        .quick = true, .body = hf__trigger_members,
+        .quick = true, .body = hf__trigger_members, .also = 200,
         HF__ANSWERS(201, ONE, "Triggered", hf__triggered_fields),
         .example =
             "{\"workflow\":\"billing.charge.v1\",\"input\":{\"invoice\":42},\"tags\":[\"eu\"]}"),
@@ -299,7 +299,8 @@ const struct hf__route hf__run_routes[] = {
         .details =
             "With Accept: text/event-stream, what is there and then what comes, until the run has "
             "ended; the header Last-Event-ID goes on after that sequence number.",
-        .query = events_members, HF__ANSWERS(200, LIST, "Event", hf__event_fields)),
+        .query = events_members, .streams = true,
+        HF__ANSWERS(200, LIST, "Event", hf__event_fields)),
     HF__ROUTE("runs", "POST", "/v1/runs/{id}/signals", "signalRun", TRIGGER, signal_run,
               "Send a signal to a run",
               .details = "202: it is durable. The header Idempotency-Key is the same as `id`.",

@@ -31,9 +31,9 @@ static hf_code ready(struct hf__request *request, hf_error *err)
 
 const struct hf__route hf__system_routes[] = {
     HF__ROUTE("system", "GET", "/v1/openapi.json", "getOpenapi", ANYONE, openapi, "This document",
-              HF__ANSWERS(200, ONE, NULL, NULL)),
+              .quick = true, HF__ANSWERS(200, ONE, NULL, NULL)),
     HF__ROUTE("system", "GET", "/healthz", "getHealth", ANYONE, alive, "Whether the server lives",
-              HF__ANSWERS(200, TEXT, NULL, NULL)),
+              .quick = true, HF__ANSWERS(200, TEXT, NULL, NULL)),
     HF__ROUTE("system", "GET", "/readyz", "getReadiness", ANYONE, ready,
               "Whether the server can serve: its store answers",
               HF__ANSWERS(200, TEXT, NULL, NULL)),

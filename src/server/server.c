@@ -18,13 +18,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 enum {
     DEFAULT_CONNECTIONS = 20000,
     SPARE_FILES = 200, /* for the store and what handlers open */
     DEFAULT_HANDS = 8,
-    IDLE_SECONDS = 75,            /* of a connection between two requests */
+    IDLE_SECONDS = 75,            /* of a client that reads nothing of its answer */
     CONNECTION_MEMORY = 16 * 1024 /* for the request's line and headers */
 };
 
@@ -51,7 +52,8 @@ static void fit_files(struct hf__server_options *options)
     if (files.rlim_cur != RLIM_INFINITY &&
         files.rlim_cur < (rlim_t)options->max_connections + SPARE_FILES)
         options->max_connections =
-            files.rlim_cur > 2 * SPARE_FILES ? (int)files.rlim_cur - SPARE_FILES : SPARE_FILES;
+            (int)(files.rlim_cur > 2 * SPARE_FILES ? files.rlim_cur - SPARE_FILES
+                                                   : files.rlim_cur / 2);
 }
 
 union address {
@@ -176,6 +178,19 @@ const char *hf__server_url(const struct hf__server *server)
     return server->url;
 }
 
+/* A daemon must not stop while a connection is suspended. Those who work for one give up when the store's own limits are
+ * over; what comes from now on is refused. */
+static void end_suspended(struct hf__server *server)
+{
+    atomic_store(&server->closed, true);
+    while (atomic_load(&server->suspended) > 0) {
+        hf__park_wake_all(server->park);
+        usleep(2000);
+    }
+    hf__park_wake_all(server->park);
+    hf__hands_stop(server->hands);
+}
+
 void hf__server_stop(struct hf__server *server, int64_t limit)
 {
     if (!server)
@@ -190,9 +205,7 @@ void hf__server_stop(struct hf__server *server, int64_t limit)
         hf__park_wake_all(server->park);
         usleep(2000);
     }
-    hf__park_wake_all(server->park);
-    hf__hands_free(server->hands); /* so that nothing is suspended when the daemon stops */
-    server->hands = NULL;
+    end_suspended(server);
     MHD_stop_daemon(server->daemon);
     if (listener != MHD_INVALID_SOCKET)
         close(listener);

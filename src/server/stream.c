@@ -54,6 +54,14 @@ bool hf__stream_is_over(struct hf__request *request)
     return over;
 }
 
+bool hf__stream_is_behind(struct hf__request *request)
+{
+    pthread_mutex_lock(&request->mutex);
+    bool behind = request->stream.full && !atomic_load(&request->server->stopping);
+    pthread_mutex_unlock(&request->mutex);
+    return behind;
+}
+
 /* The connection has ended: whoever works for it finds out and lets go. */
 void hf__stream_hang_up(struct hf__request *request)
 {
@@ -87,7 +95,7 @@ static ssize_t stream_read(void *arg, uint64_t position, char *to, size_t room)
         taken = MHD_CONTENT_READER_END_OF_STREAM;
     } else {
         stream->reader_waits = true;
-        MHD_suspend_connection(request->connection);
+        hf__request_suspend(request);
     }
     pthread_mutex_unlock(&request->mutex);
     if (drained)
@@ -100,34 +108,42 @@ struct MHD_Response *hf__stream_response(struct hf__request *request)
     return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK, stream_read, request, NULL);
 }
 
+/* A client that reads slowly may never have read everything. */
+static void drop_sent(struct hf__stream *stream)
+{
+    struct hf__buffer *out = &stream->out;
+    if (stream->sent == 0)
+        return;
+    memmove(out->data, out->data + stream->sent, out->length - stream->sent);
+    out->length -= stream->sent;
+    stream->sent = 0;
+}
+
 /* Moves what the handler wrote to the connection. True: it may write more, but not while the client is behind (*full). */
 static bool hand_over(struct hf__request *request, bool *full)
 {
     struct hf__stream *stream = &request->stream;
     pthread_mutex_lock(&request->mutex);
+    drop_sent(stream);
     hf__buffer_add(&stream->out, request->out.data, request->out.length);
     stream->ended = stream->ended || stream->out.failed || request->out.failed;
-    *full = stream->full = stream->out.length - stream->sent > MOST_UNREAD;
+    *full = stream->full = stream->out.length > MOST_UNREAD;
     bool again = !stream->ended && !request->gone;
     if (!request->gone && stream->reader_waits && (stream->out.length > 0 || stream->ended)) {
         stream->reader_waits = false;
-        MHD_resume_connection(request->connection);
+        hf__request_resume(request);
     }
     pthread_mutex_unlock(&request->mutex);
-    hf__buffer_clear(&request->out);
+    hf__buffer_free(&request->out); /* most streams have nothing to say most of the time */
     return again;
 }
 
 void hf__stream_pump(struct hf__request *request)
 {
-    bool first = !request->answered;
-    if (request->status != 200) { /* the handler failed: a client that comes back is told why */
-        hf__buffer_clear(&request->out);
-        hf__stream_end(request);
-    }
     bool full;
     bool again = hand_over(request, &full);
-    if (first) {
+    if (!request->stream.begun) {
+        request->stream.begun = true;
         request->answered = true;
         hf__request_resume(request);
     }

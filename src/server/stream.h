@@ -25,6 +25,8 @@ void hf__stream_end(struct hf__request *request);
 struct MHD_Response *hf__stream_response(struct hf__request *request);
 void hf__stream_pump(struct hf__request *request);
 bool hf__stream_is_over(struct hf__request *request);
+/* Whether nothing may be added before the client has read. Never when the server stops. */
+bool hf__stream_is_behind(struct hf__request *request);
 void hf__stream_hang_up(struct hf__request *request);
 
 #endif

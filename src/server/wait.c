@@ -15,7 +15,7 @@
 #define SAFETY_LOOK                                                                                \
     HF_SECONDS(15) /* for wake-ups that got lost; also how often a stream says that it lives */
 
-enum { PAGE = 200 };
+enum { PAGE = 50 }; /* events that a stream holds at once; each may be large */
 
 static int64_t next_look(int64_t deadline)
 {

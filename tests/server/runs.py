@@ -5,7 +5,7 @@ import json
 import sys
 import threading
 
-from scene import Client, Server, check, make_store, wait_until
+from scene import Client, Raw, Server, check, make_store, wait_until
 from runner import Runner
 
 RUNNER = Runner(sys.argv)
@@ -108,6 +108,16 @@ def a_long_poll_is_woken_by_the_end(server, client):
     client.post(f"/v1/runs/{run}/cancel")
     waiting.join(30)
     check(answers and answers[0]["status"] == "cancelled", answers)
+
+
+@case
+def what_another_process_does_is_heard_by_all_who_wait(server, client):
+    run = client.trigger("idle.v1")
+    polls = [Raw(server.port, 14).send(f"GET /v1/runs/{run}?wait=60s HTTP/1.1\r\nHost: localhost\r\n\r\n") for _ in range(50)]
+    wait_until(lambda: client.get(f"/v1/runs/{run}").status == 200, "it serves")
+    server.program("cancel", run)
+    for poll in polls:
+        check(b'"cancelled"' in poll.receive(b'"cancelled"'), "it is told before it would have looked by itself")
 
 
 @case

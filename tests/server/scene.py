@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import socket
 import subprocess
 import sys
 import uuid
@@ -82,6 +83,46 @@ class Client:
         self.connection.close()
 
 
+class Raw:
+    """A socket, for what no HTTP client would send."""
+
+    def __init__(self, port, seconds=60):
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=seconds)
+
+    def send(self, data):
+        self.socket.sendall(data if isinstance(data, bytes) else data.encode())
+        return self
+
+    def receive(self, marker=None):
+        """What comes until the marker, or until the other side closes."""
+        data = bytearray()
+        looked_at = 0
+        while marker is None or data.find(marker, looked_at) < 0:
+            looked_at = max(0, len(data) - len(marker or b""))
+            try:
+                part = self.socket.recv(1 << 20)
+            except ConnectionResetError:
+                break
+            if not part:
+                break
+            data += part
+        return bytes(data)
+
+    def status(self):
+        """Of the next answer; 0: it was closed instead."""
+        words = self.receive(b"\r\n\r\n").split(b" ", 2)
+        return int(words[1]) if len(words) > 1 and words[0].startswith(b"HTTP/") else 0
+
+    def close(self):
+        self.socket.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
 def make_store(kind, directory):
     """The URL of a fresh store."""
     if kind == "sqlite":
@@ -97,10 +138,10 @@ def make_store(kind, directory):
 class Server:
     """`holdfast serve` on a port that the system chose."""
 
-    def __init__(self, directory, url, *options, name="serve"):
+    def __init__(self, directory, url, *options, name="serve", wrap=()):
         self.url = url
-        self.process = Process(directory, name, [PROGRAM, "--store", url, "--json", "serve", "--listen", "127.0.0.1:0",
-                                                 *options])
+        self.process = Process(directory, name, [*wrap, PROGRAM, "--store", url, "--json", "serve", "--listen",
+                                                 "127.0.0.1:0", *options])
         self.port = wait_until(self.listens, "the server listens")
         self.client = Client(self.port)
 
@@ -108,6 +149,19 @@ class Server:
         check(self.process.alive(), f"the server ended: {self.process.said()}")
         found = re.search(r'"url":"https?://[^"]*:(\d+)"', self.process.said())
         return int(found.group(1)) if found else None
+
+    def log(self):
+        """What the server logged of requests."""
+        lines = [json.loads(line) for line in self.process.said().splitlines() if line.startswith("{")]
+        return [line for line in lines if line.get("event") == "request"]
+
+    def memory(self):
+        """Bytes that are resident."""
+        status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(re.search(r"VmRSS:\s+(\d+)", status).group(1)) * 1024
+
+    def threads(self):
+        return len(os.listdir(f"/proc/{self.process.pid}/task"))
 
     def program(self, *argv, **options):
         return run_program("--store", self.url, *argv, **options)

@@ -1,0 +1,265 @@
+#!/usr/bin/env python3
+"""Walks the server's own document: it is valid, each of its examples works, and each answer is as it says.
+
+A route that this walk cannot call fails it: teach PREPARATIONS what has to be there first."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+from urllib.parse import quote
+
+from scene import Client, Server, check, make_store
+from processes import Skipped
+from runner import Runner
+from schema import faults
+
+RUNNER = Runner(sys.argv)
+KIND = sys.argv[1]
+VALIDATOR = "@seriousme/openapi-schema-validator@2.7.0"
+WORKFLOW = "billing.charge.v1"
+MISSING = "019a88d0-1234-7abc-8def-0123456789ab"
+
+
+def case(function):
+    def play(directory):
+        with Server(directory, make_store(KIND, directory), "--no-worker") as server:
+            check(server.client.put(f"/v1/workflows/{WORKFLOW}", {}).status == 200, "the workflow is created")
+            function(server, server.client, server.client.get("/v1/openapi.json").json)
+
+    RUNNER.case(function.__name__, play)
+
+
+def operations(document):
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            yield method.upper(), path, operation
+
+
+# ---- The document itself ----
+
+
+@case
+def every_operation_is_described(server, client, document):
+    names = [operation["operationId"] for _, _, operation in operations(document)]
+    check(len(names) == len(set(names)), f"an operationId is there twice: {sorted(names)}")
+    for method, path, operation in operations(document):
+        what = f"{method} {path}"
+        check(operation.get("summary") and not operation["summary"].endswith("."), f"{what}: its summary")
+        check(operation["tags"], f"{what}: its group")
+        for parameter in operation["parameters"]:
+            check(parameter.get("description"), f"{what}: {parameter['name']} is not described")
+        check({name for name in operation["responses"] if name[0] == "2"}, f"{what}: its success")
+        check({"4XX", "5XX"} <= set(operation["responses"]), f"{what}: its problems")
+        named = {part[1:-1] for part in path.split("/") if part.startswith("{")}
+        check(named == {one["name"] for one in operation["parameters"] if one["in"] == "path"}, f"{what}: its path")
+
+
+@case
+def it_is_valid_openapi(server, client, document):
+    npm, node = shutil.which("npm"), shutil.which("node")
+    if not npm or not node:
+        raise Skipped("there is no npm")
+    place = pathlib.Path(os.environ["HOLDFAST_BUILD"]) / "npm" / "openapi"
+    place.mkdir(parents=True, exist_ok=True)
+    if not (place / "node_modules" / ".package-lock.json").exists():
+        done = subprocess.run([npm, "install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", place, VALIDATOR],
+                              capture_output=True, text=True, timeout=100)
+        if done.returncode != 0:
+            raise Skipped(f"{VALIDATOR} cannot be installed")
+    (place / "document.json").write_text(json.dumps(document))
+    (place / "check.mjs").write_text(
+        'import { Validator } from "@seriousme/openapi-schema-validator";\n'
+        'import { readFileSync } from "node:fs";\n'
+        'const validator = new Validator();\n'
+        'const result = await validator.validate(JSON.parse(readFileSync(process.argv[2], "utf8")));\n'
+        'if (!result.valid || validator.version !== "3.1") {\n'
+        '    console.log(JSON.stringify(result.errors ?? validator.version));\n'
+        '    process.exit(1);\n'
+        '}\n')
+    done = subprocess.run([node, place / "check.mjs", place / "document.json"], capture_output=True, text=True, timeout=60)
+    check(done.returncode == 0, done.stdout[:2000] + done.stderr[:2000])
+
+
+# ---- Calling everything ----
+
+
+class Call:
+    """What a request needs beside what the document says: values for its path, a body where there is no example."""
+
+    def __init__(self, client):
+        self.client = client
+        self.path = {}
+        self.body = None
+
+    def run(self, *actions, **members):
+        self.path["id"] = self.client.trigger(WORKFLOW, **members)
+        for action in actions:
+            answer = self.client.post(f"/v1/runs/{self.path['id']}/{action}")
+            check(answer.status == 200, f"{action}: {answer.text}")
+
+    def hold(self, **body):
+        """A run that worker w1 holds."""
+        self.client.put("/v1/workflows/held.v1", {})
+        self.client.trigger("held.v1")
+        answer = self.client.post("/v1/work/claim", {"worker": "w1", "workflows": ["held.v1"], "limit": 1})
+        run = answer.json["items"][0]["run"]
+        self.path["id"] = run["id"]
+        self.body = {"worker": "w1", "version": run["version"], **body}
+
+    def schedule(self):
+        self.path["name"] = "nightly"
+        self.client.put("/v1/schedules/nightly", {"workflow": WORKFLOW, "cron": "@daily"})
+
+    def tenant(self):
+        self.path["name"] = "acme"
+        self.client.put("/v1/tenants/acme")
+
+    def keyed(self):
+        self.client.trigger(WORKFLOW, key="order-42")
+        self.path.update(name=WORKFLOW, key="order-42")
+
+
+PREPARATIONS = {
+    "resumeRun": lambda call: call.run("pause"),
+    "retryRun": lambda call: call.run("cancel"),
+    "restoreRun": lambda call: call.run("delete"),
+    "getRunByKey": Call.keyed,
+    "receiveEvent": Call.keyed,
+    "saveStep": lambda call: call.hold(name="charge", status="succeeded", data={"receipt": 7}),
+    "commitTurn": lambda call: call.hold(turn="succeed", result={"paid": True}),
+    "failTurn": lambda call: call.hold(message="the card was refused"),
+}
+
+
+def prepare(call, path, operation):
+    name = operation["operationId"]
+    if name in PREPARATIONS:
+        PREPARATIONS[name](call)
+    elif path.startswith("/v1/runs/{id}"):
+        call.run()
+    elif path.startswith("/v1/workflows/{name}"):
+        call.path["name"] = WORKFLOW
+    elif path.startswith("/v1/schedules/{name}"):
+        call.schedule()
+    elif path.startswith("/v1/tenants/{name}"):
+        call.tenant()
+    check(all("{" + one + "}" not in path or one in call.path for one in ("id", "name", "key")),
+          f"{name}: nobody knows what to call it with")
+
+
+def fill(path, values):
+    for name, value in values.items():
+        path = path.replace("{" + name + "}", quote(value, safe=""))
+    check("{" not in path, f"{path}: a part is not known")
+    return path
+
+
+def media_of(operation):
+    """The type and the example of the request's body."""
+    content = operation.get("requestBody", {}).get("content", {})
+    for media, described in content.items():
+        return media, described.get("example"), described["schema"]
+    return None, None, None
+
+
+def call_as_documented(client, document, method, path, operation):
+    call = Call(client)
+    prepare(call, path, operation)
+    media, example, schema = media_of(operation)
+    body = call.body if call.body is not None else example
+    if media and body is not None:
+        check(not faults(document, schema, body), f"the example: {faults(document, schema, body)}")
+    raw = json.dumps(body) if media and body is not None else None
+    return client.ask(method, fill(path, call.path), raw=raw, headers={"Content-Type": media} if raw else {})
+
+
+def check_answer(document, operation, answer, what):
+    response = operation["responses"].get(str(answer.status)) or operation["responses"].get(f"{answer.status // 100}XX")
+    check(response, f"{what}: {answer.status} is not documented: {answer.text[:300]}")
+    content = response.get("content", {})
+    given = (answer.headers.get("Content-Type") or "").split(";")[0]
+    if not content:
+        check(answer.bytes == b"", f"{what}: a body that is not documented")
+        return
+    check(given in content, f"{what}: {given} is not among {list(content)}")
+    if given.endswith("json"):
+        wrong = faults(document, content[given]["schema"], answer.json)
+        check(not wrong, f"{what}: {wrong[:5]}")
+
+
+@case
+def every_operation_works_as_documented(server, client, document):
+    """With its example, if it has one."""
+    wrong = []
+    for method, path, operation in operations(document):
+        what = f"{operation['operationId']} ({method} {path})"
+        try:
+            answer = call_as_documented(client, document, method, path, operation)
+            check(answer.status < 300, f"{what}: {answer.status} {answer.text[:300]}")
+            check_answer(document, operation, answer, what)
+        except Exception as error:  # pylint: disable=broad-except
+            wrong.append(f"{what}: {error!r}")
+    check(not wrong, "\n".join(wrong))
+    called = {(line["method"], line["path"]) for line in server.log()}
+    check(len(called) >= len(list(operations(document))), "each through a socket")
+
+
+@case
+def lists_are_as_documented_when_they_are_full(server, client, document):
+    """The walk before may have met empty lists."""
+    for method, path, operation in operations(document):
+        call_as_documented(client, document, method, path, operation)
+    held = Call(client)
+    held.hold(name="charge", status="succeeded", data=[1])
+    client.post(f"/v1/work/runs/{held.path['id']}/step", held.body)
+    client.put("/v1/schedules/nightly", {"workflow": WORKFLOW, "cron": "@daily", "tags": ["a"], "input": {"n": 1}})
+    client.put("/v1/tenants/acme")
+    for path in ("/v1/runs?limit=1000", "/v1/workflows", "/v1/queues", "/v1/schedules", "/v1/tenants", "/v1/workers",
+                 "/v1/schedules/nightly/next", f"/v1/runs/{held.path['id']}/steps", f"/v1/runs/{held.path['id']}/events"):
+        pattern = path.split("?")[0].replace("nightly", "{name}").replace(held.path["id"], "{id}")
+        answer = client.get(path)
+        check_answer(document, document["paths"][pattern]["get"], answer, path)
+        check(answer.json["items"] or path == "/v1/workers", f"{path} is empty")
+
+
+@case
+def what_is_not_there_is_a_problem_as_documented(server, client, document):
+    for method, path, operation in operations(document):
+        if "{" not in path or operation["operationId"] in ("putWorkflow", "putSchedule", "putTenant"):
+            continue
+        media, example, _ = media_of(operation)
+        body = example or {"worker": "w1", "version": 1, "name": "a", "status": "succeeded", "message": "m"}
+        raw = json.dumps(body) if media else None
+        headers = {"Content-Type": media} if media else {}
+        answer = client.ask(method, fill(path, {"id": MISSING, "name": "none", "key": "none"}), raw=raw, headers=headers)
+        what = f"{operation['operationId']}: {answer.status} {answer.text[:200]}"
+        check(answer.status in (400, 404, 409), what)
+        check_answer(document, operation, answer, what)
+
+
+@case
+def what_is_not_asked_for_rightly_is_a_problem_as_documented(server, client, document):
+    """A parameter, or a member, that there is not; a body that is no JSON."""
+    for method, path, operation in operations(document):
+        call = Call(client)
+        prepare(call, path, operation)
+        place = fill(path, call.path)
+        media, _, schema = media_of(operation)
+        tries = []
+        if any(one["in"] == "query" for one in operation["parameters"]):
+            tries.append((place + "?nonsense=1", None))
+        if media:
+            tries += [(place, "{"), (place, "[]"), (place, '{"a":'), (place, "nonsense")]
+            if schema.get("additionalProperties") is False:
+                tries.append((place, '{"nonsense":1}'))
+        for target, raw in tries:
+            answer = client.ask(method, target, raw=raw, headers={"Content-Type": media} if raw else {})
+            what = f"{operation['operationId']} {raw}: {answer.status} {answer.text[:200]}"
+            check(answer.status == 400, what)
+            check_answer(document, operation, answer, what)
+
+
+RUNNER.finish()

@@ -1,0 +1,406 @@
+#!/usr/bin/env python3
+"""What nobody should send, and who should not be served: after each the server answers, and ends well."""
+
+import gzip
+import json
+import os
+import socket
+import ssl
+import subprocess
+import sys
+
+from scene import Client, Raw, Server, check, make_store, run_program, wait_until
+from processes import PATIENCE, Skipped
+from runner import Runner
+
+RUNNER = Runner(sys.argv)
+KIND = sys.argv[1]
+SANITIZED = PATIENCE > 1  # where memory cannot be measured
+HOST = "Host: localhost\r\n"
+JSON = HOST + "Content-Type: application/json\r\n"
+FACT = '{"workflow":"idle.v1"}'
+
+
+def case(*options, **settings):
+    def decorate(function):
+        def play(directory):
+            with Server(directory, make_store(KIND, directory), "--no-worker", *options, **settings) as server:
+                check(server.client.put("/v1/workflows/idle.v1", {}).status == 200, "the workflow is created")
+                function(server, server.client)
+                check(Client(server.port).get("/healthz").status == 200, "it answers afterwards")
+
+        RUNNER.case(function.__name__, play)
+
+    return decorate
+
+
+def count_runs(client):
+    return len(client.get("/v1/runs?limit=1000").json["items"])
+
+
+# ---- Requests that are not well-formed ----
+
+
+@case()
+def garbage_is_refused_or_hung_up_on(server, client):
+    for garbage in (b"\0" * 100, os.urandom(3000), b"\r\n" * 500, b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n",
+                    b"GET /healthz\r\n\r\n", b"get\t/\tHTTP/1.1\r\n\r\n", b"GET /healthz HTTP/1.1\r\nNo colon\r\n\r\n",
+                    b"GET /healthz HTTP/1.1\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+                    b"OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n", b"CONNECT a:1 HTTP/1.1\r\nHost: localhost\r\n\r\n"):
+        with Raw(server.port) as raw:
+            raw.send(garbage)
+            raw.socket.shutdown(socket.SHUT_WR)
+            answer = raw.receive()
+            check(not answer or b" 4" in answer[:13] or b" 5" in answer[:13] or garbage.startswith(b"GET /healthz\r"),
+                  (garbage[:40], answer[:100]))
+
+
+@case()
+def a_request_that_ends_early_anywhere_harms_nobody(server, client):
+    body = FACT
+    whole = f"POST /v1/runs HTTP/1.1\r\n{JSON}Content-Length: {len(body)}\r\n\r\n{body}".encode()
+    before = count_runs(client)
+    for length in range(0, len(whole), 3):
+        with Raw(server.port) as raw:
+            raw.send(whole[:length])
+    check(count_runs(client) == before, "half a request has no effect")
+    for _ in range(30):  # whole, but nobody waits for the answer
+        with Raw(server.port) as raw:
+            raw.send(whole)
+    wait_until(lambda: count_runs(client) == before + 30, "whole requests have")
+
+
+@case("--receive-limit", "1s")
+def whoever_dribbles_is_hung_up_on(server, client):
+    """However often a byte comes: in the line, in a header, in the body, in a chunk."""
+    starts = ["G", f"GET /healthz HTTP/1.1\r\n{HOST}X: ", f"POST /v1/runs HTTP/1.1\r\n{JSON}Content-Length: 5000\r\n\r\n",
+              f"POST /v1/runs HTTP/1.1\r\n{JSON}Transfer-Encoding: chunked\r\n\r\n1000\r\n"]
+    raws = [Raw(server.port) for _ in starts]
+    for raw, start in zip(raws, starts):
+        raw.send(start)
+        raw.socket.setblocking(False)
+
+    def dribble(raw):
+        try:
+            raw.socket.send(b"a")
+            return raw.socket.recv(1000) == b""
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+
+    open_ones = list(raws)
+
+    def all_gone():
+        open_ones[:] = [raw for raw in open_ones if not dribble(raw)]
+        return not open_ones
+
+    wait_until(all_gone, "they are hung up on", 20)
+    check(count_runs(client) == 0, "no run")
+
+
+@case("--max-body", "20000")
+def a_body_that_is_too_large_is_refused(server, client):
+    for framing, body in ((f"Content-Length: 20001\r\n\r\n", "x" * 20001), ("Content-Length: 99999999999999999999\r\n\r\n", ""),
+                          ("Content-Length: 18446744073709551615\r\n\r\n", ""), ("Content-Length: -1\r\n\r\n", ""),
+                          ("Transfer-Encoding: chunked\r\n\r\n", "5000\r\n" + "x" * 0x5000 + "\r\n0\r\n\r\n"),
+                          ("Transfer-Encoding: chunked\r\n\r\n", "FFFFFFFFFFFFFFFFF\r\n"),
+                          ("Transfer-Encoding: chunked\r\n\r\n", "-5\r\nabc")):
+        with Raw(server.port) as raw:
+            raw.send(f"POST /v1/runs HTTP/1.1\r\n{JSON}{framing}")
+            try:
+                raw.send(body)
+            except OSError:
+                pass
+            check(raw.status() in (0, 400, 413), (framing, body[:30]))
+    answer = client.post("/v1/runs", raw=b"x" * 20001, headers={"Content-Type": "application/json"})
+    check((answer.status, answer.problem) == (413, "too_large"), answer.text)
+
+
+@case()
+def what_is_said_to_be_shorter_than_it_is_is_no_second_request(server, client):
+    hidden = f"DELETE /v1/schedules/none HTTP/1.1\r\n{HOST}\r\n"
+    for framing in ("Content-Length: 0\r\nContent-Length: 9\r\n", "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n",
+                    "Transfer-Encoding: gzip\r\n", "Transfer-Encoding: chunked, gzip\r\n",
+                    "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n", "Host: other\r\n"):
+        with Raw(server.port) as raw:
+            raw.send(f"POST /v1/runs HTTP/1.1\r\n{JSON}{framing}\r\n0\r\n\r\n{hidden}")
+            raw.socket.shutdown(socket.SHUT_WR)
+            answer = raw.receive()
+            check(answer.startswith(b"HTTP/1.1 400") and answer.count(b"HTTP/1.1") == 1, (framing, answer))
+    check(not [line for line in server.log() if line["method"] == "DELETE"], "the hidden request was not served")
+
+
+@case()
+def lines_and_headers_without_end_are_refused(server, client):
+    many = "".join(f"X-{i}: {i}\r\n" for i in range(10000))
+    for request in (f"GET /healthz HTTP/1.1\r\n{HOST}{many}\r\n", f"GET /healthz HTTP/1.1\r\n{HOST}X: {'y' * 100000}\r\n\r\n",
+                    f"GET /{'a' * 100000} HTTP/1.1\r\n{HOST}\r\n", f"GET /healthz?{'&'.join(['a=1'] * 1000)} HTTP/1.1\r\n{HOST}\r\n",
+                    f"GET /healthz HTTP/1.1\r\n{HOST}{''.join(f'X-{i}: {i}{chr(13)}{chr(10)}' for i in range(300))}\r\n",
+                    f"{'G' * 100000} / HTTP/1.1\r\n{HOST}\r\n", f"GET /healthz HTTP/1.1\r\n{HOST}{' ' * 90000}"):
+        with Raw(server.port) as raw:
+            try:
+                raw.send(request)
+            except OSError:
+                pass
+            check(raw.status() in (0, 400, 414, 431), request[:50])
+
+
+@case()
+def text_that_is_not_utf8_is_refused(server, client):
+    bad = (f"GET /v1/workflows/%FF HTTP/1.1\r\n{HOST}\r\n".encode(), f"GET /v1/runs?key=%C3 HTTP/1.1\r\n{HOST}\r\n".encode(),
+           f"GET /v1/workflows/%00 HTTP/1.1\r\n{HOST}\r\n".encode(), f"GET /v1/workflows/a%0 HTTP/1.1\r\n{HOST}\r\n".encode(),
+           f"GET /v1/workflows/%zz HTTP/1.1\r\n{HOST}\r\n".encode(), b"GET /v1/workflows/\xff HTTP/1.1\r\nHost: localhost\r\n\r\n",
+           b"GET /v1/runs HTTP/1.1\r\nHost: localhost\r\nHoldfast-Actor: \xe9\r\n\r\n",
+           f"POST /v1/runs HTTP/1.1\r\n{JSON}Content-Length: {len(FACT)}\r\nIdempotency-Key: ".encode() + b"\xc3\r\n\r\n" + FACT.encode(),
+           f"POST /v1/runs HTTP/1.1\r\n{JSON}Content-Length: 3\r\n\r\n".encode() + b'"\xff"',
+           f"POST /v1/runs HTTP/1.1\r\n{JSON}Content-Length: 3\r\n\r\n".encode() + b"{}\0")
+    for request in bad:
+        with Raw(server.port) as raw:
+            check(raw.send(request).status() == 400, request)
+    check(count_runs(client) == 0, "no run")
+
+
+@case()
+def a_path_puts_nothing_into_the_answers_headers(server, client):
+    for method, path in (("GET", "/v1/%0d%0aSet-Cookie:%20a=b"), ("PATCH", "/v1/workflows/%0d%0aSet-Cookie:%20a=b"),
+                         ("GET", "/v1/workflows/%0d%0aSet-Cookie:%20a=b")):
+        answer = client.ask(method, path)
+        check(answer.status in (400, 404, 405) and "Set-Cookie" not in answer.headers, (answer.status, answer.headers))
+    check(client.ask("PATCH", "/v1/workflows/a").headers["Allow"] == "GET, PUT", "Allow names what there is")
+
+
+@case()
+def huge_arrays_of_no_use_take_no_memory(server, client):
+    before = server.memory()
+    for member in ("[" + "[]," * 3000000 + "[]]", "[[" + "[]," * 3000000 + "[]]]", '["' + 'a","' * 2000000 + '"]', "[" * 100000):
+        answer = client.post("/v1/runs", raw='{"workflow":"idle.v1","tags":' + member + "}",
+                             headers={"Content-Type": "application/json"})
+        check(answer.status == 400, answer.text)
+    if not SANITIZED:
+        check(server.memory() - before < 100e6, f"it took {(server.memory() - before) / 1e6:.0f} MB")
+
+
+# ---- What is unusual, but right ----
+
+
+@case()
+def pipelined_requests_are_answered_in_their_order(server, client):
+    runs = [client.trigger("idle.v1") for _ in range(30)]
+    with Raw(server.port) as raw:
+        raw.send("".join(f"GET /v1/runs/{run} HTTP/1.1\r\n{HOST}\r\n" for run in runs[:-1]))
+        raw.send(f"GET /v1/runs/{runs[-1]} HTTP/1.1\r\n{HOST}Connection: close\r\n\r\n")
+        answer = raw.receive().decode()
+    places = [answer.index(f'"id":"{run}"') for run in runs]
+    check(places == sorted(places) and answer.count("HTTP/1.1 200") == 30, "each in its turn")
+
+
+@case()
+def a_head_is_a_get_without_the_body(server, client):
+    run = client.trigger("idle.v1")
+    whole = client.get(f"/v1/runs/{run}")
+    head = client.ask("HEAD", f"/v1/runs/{run}")
+    check(head.status == 200 and head.bytes == b"" and head.headers["ETag"] == whole.headers["ETag"], head.headers)
+    check(int(head.headers["Content-Length"]) == len(whole.bytes), "as long as the body would be")
+    check(client.ask("HEAD", f"/v1/runs/{run}/events", headers={"Accept": "text/event-stream"}).status == 200, "a stream")
+
+
+@case()
+def whoever_expects_to_be_told_is_told_to_go_on(server, client):
+    head = f"HTTP/1.1\r\n{JSON}Expect: 100-continue\r\nContent-Length: {len(FACT)}\r\n\r\n"
+    with Raw(server.port) as raw:
+        check(raw.send(f"POST /v1/runs {head}").receive(b"\r\n\r\n").startswith(b"HTTP/1.1 100"), "go on")
+        check(raw.send(FACT).status() == 201, "made")
+    with Raw(server.port) as raw:
+        check(raw.send(f"POST /v1/none {head}").status() == 404, "refused before the body is sent")
+
+
+@case()
+def a_body_may_come_in_chunks(server, client):
+    chunks = "".join(f"1;ext=1\r\n{character}\r\n" for character in FACT)
+    with Raw(server.port) as raw:
+        raw.send(f"POST /v1/runs HTTP/1.1\r\n{JSON}Transfer-Encoding: chunked\r\n\r\n{chunks}0\r\nTrailer: x\r\n\r\n")
+        check(raw.status() == 201, "made")
+
+
+@case()
+def large_answers_are_compressed_for_whoever_wants_it(server, client):
+    run = client.trigger("idle.v1", input="a" * 900000)
+    plain = client.get(f"/v1/runs/{run}")
+    packed = client.get(f"/v1/runs/{run}", headers={"Accept-Encoding": "br;q=1, gzip;q=0.5"})
+    check(packed.headers["Content-Encoding"] == "gzip" and len(packed.bytes) < 20000, packed.headers)
+    check(gzip.decompress(packed.bytes) == plain.bytes, "the same")
+    for accepted in ("gzip;q=0", "gzip; q=0.0", "x-gzip", "identity", ""):
+        answer = client.get(f"/v1/runs/{run}", headers={"Accept-Encoding": accepted})
+        check("Content-Encoding" not in answer.headers and answer.bytes == plain.bytes, accepted)
+    again = client.get(f"/v1/runs/{run}", headers={"Accept-Encoding": "gzip", "If-None-Match": plain.headers["ETag"]})
+    check(again.status == 304 and again.bytes == b"", again.status)
+
+
+# ---- Streams ----
+
+
+def follow(server, run, *headers):
+    raw = Raw(server.port)
+    lines = "".join(header + "\r\n" for header in headers)
+    return raw.send(f"GET /v1/runs/{run}/events HTTP/1.1\r\n{HOST}Accept: text/event-stream\r\n{lines}\r\n")
+
+
+@case()
+def a_stream_that_cannot_begin_is_a_problem(server, client):
+    run = client.trigger("idle.v1")
+    with follow(server, run, "Last-Event-ID: -5") as raw:
+        check(raw.status() == 400, "it was answered")
+    with follow(server, "019a88d0-1234-7abc-8def-0123456789ab") as raw:
+        check(raw.status() == 404, "no such run")
+
+
+@case()
+def an_event_is_one_line_whatever_it_carries(server, client):
+    run = client.trigger("idle.v1")
+    raw = '{"name":"go","payload":[1,\n\nevent: end\r\ndata: 2]}'.replace("event: end\r\ndata: ", "\r\n\r")
+    check(client.post(f"/v1/runs/{run}/signals", raw=raw, headers={"Content-Type": "application/json"}).status == 202, "")
+    client.post(f"/v1/runs/{run}/cancel")
+    text = client.get(f"/v1/runs/{run}/events", headers={"Accept": "text/event-stream"}).text
+    for block in text.split("\n\n")[1:-1]:
+        lines = block.split("\n")
+        check(len(lines) == 3 and lines[2].startswith("data: {"), lines)
+        json.loads(lines[2][6:])
+        check("\r" not in block, block)
+
+
+@case()
+def a_client_that_does_not_read_its_stream_takes_bounded_memory(server, client):
+    run = client.trigger("idle.v1")
+    claimed = client.post("/v1/work/claim", {"worker": "w", "workflows": ["idle.v1"]}).json["items"][0]["run"]
+    sleeper = follow(server, run)
+    check(sleeper.receive(b'"created"'), "it has begun")
+    before = server.memory()
+    for number in range(150):
+        step = {"worker": "w", "version": claimed["version"], "name": f"s{number}", "status": "succeeded",
+                "data": "x" * 500000}
+        answer = client.post(f"/v1/work/runs/{run}/step", step)
+        check(answer.status == 204, answer.text)
+    taken = server.memory() - before
+    RUNNER.note(f"{taken / 1e6:.1f} MB for 75 MB of events")
+    check(SANITIZED or taken < 40e6, f"{taken / 1e6:.1f} MB for 75 MB of events")
+    for number in (0, 75, 149):
+        marker = f'"step":"s{number}"'.encode()
+        check(marker in sleeper.receive(marker), "once it reads, it misses nothing")
+    sleeper.close()
+
+
+@case()
+def a_client_that_does_not_read_its_answer_holds_up_nobody(server, client):
+    runs = [client.trigger("idle.v1", input="y" * 500000) for _ in range(40)]
+    raws = [Raw(server.port).send(f"GET /v1/runs?limit=40 HTTP/1.1\r\n{HOST}\r\n") for _ in range(10)]
+    wait_until(lambda: client.get(f"/v1/runs/{runs[0]}").status == 200, "others are answered")
+    for raw in raws:
+        raw.close()
+
+
+# ---- Many ----
+
+
+@case("--receive-limit", "30s")
+def two_thousand_idle_connections_take_little(server, client):
+    before = server.memory()
+    raws = [Raw(server.port) for _ in range(2000)]
+    for raw in raws[::2]:
+        raw.send("GET /heal")
+    check(Client(server.port).get("/healthz").status == 200, "it answers beside them")
+    taken = (server.memory() - before) / len(raws)
+    RUNNER.note(f"{taken / 1000:.1f} kB for each idle connection")
+    check(SANITIZED or taken < 30e3, f"{taken} bytes for each")
+    for raw in raws:
+        raw.close()
+
+
+@case("--receive-limit", "2s", wrap=("prlimit", "--nofile=600:600"))
+def more_connections_than_there_may_be_wait_for_their_turn(server, client):
+    client.close()
+    raws = [Raw(server.port) for _ in range(700)]
+    wait_until(lambda: Client(server.port).get("/healthz").status == 200, "room is made for others")
+    for raw in raws:
+        raw.close()
+
+
+# ---- Everything at once ----
+
+
+@case()
+def a_filter_that_leaves_nothing_out_is_no_filter(server, client):
+    client.trigger("idle.v1")
+    for chosen in ({}, {"limit": 1}, {"status": None}, {"status": []}, {"overdue": False}, {"prefix": ""}, {"cursor": None}):
+        answer = client.post("/v1/runs/bulk", {"action": "cancel", "filter": chosen})
+        check(answer.status == 400, (chosen, answer.text))
+
+
+@case()
+def numbers_beyond_their_bounds_are_refused(server, client):
+    run = client.trigger("idle.v1")
+    for path in ("/v1/runs?limit=-1", "/v1/runs?limit=1001", "/v1/runs?limit=99999999999999999999", "/v1/runs?limit=x",
+                 f"/v1/runs/{run}/events?limit=0", f"/v1/runs/{run}/events?limit=-1", f"/v1/runs/{run}/events?after=-1",
+                 f"/v1/runs/{run}?wait=-1s", f"/v1/runs/{run}?wait=99999999999999999999d", "/v1/runs?cursor=zz",
+                 f"/v1/runs/{run}/events?limit=1001", "/v1/runs?created_after=never", "/v1/runs?parent=1",
+                 "/v1/runs?limit=1&limit=x", "/v1/runs?=1", "/v1/runs?tag"):
+        check(client.get(path).status in (400, 200) if path.endswith("tag") else client.get(path).status == 400, path)
+    for value in ('"0"', '"-1"', '"x"', "3", '"99999999999999999999"'):
+        answer = client.post(f"/v1/runs/{run}/pause", headers={"If-Match": value})
+        check(answer.status == 400, (value, answer.status))
+
+
+# ---- The log ----
+
+
+@case()
+def the_log_has_no_control_characters(server, client):
+    for path in (b"/a\x1b[31m", b"/\x9b31m", b"/a\x7f", b"/\xc2\x85", b"/\x01\x02"):
+        with Raw(server.port) as raw:
+            raw.send(b"GET " + path + b" HTTP/1.1\r\nHost: localhost\r\n\r\n").status()
+    wait_until(lambda: len(server.log()) == 6, "logged")
+    for line in server.process.errors.read_bytes().splitlines():
+        check(not any(byte < 32 or byte == 127 for byte in line), line)
+        text = line.decode()
+        check(not any(0x80 <= ord(character) < 0xa0 for character in text), text)
+
+
+# ---- TLS ----
+
+
+def make_certificate(directory, name):
+    key, certificate = directory / f"{name}.key", directory / f"{name}.pem"
+    try:
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+                        "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    except FileNotFoundError:
+        raise Skipped("there is no openssl to make a certificate") from None
+    return str(certificate), str(key)
+
+
+def tls_is_served_and_wrong_files_are_told(directory):
+    url = make_store(KIND, directory)
+    certificate, key = make_certificate(directory, "one")
+    _, other_key = make_certificate(directory, "other")
+    (directory / "garbage").write_text("garbage")
+    (directory / "empty").write_text("")
+    for pair in ((certificate, other_key), (certificate, str(directory / "garbage")), (str(directory / "garbage"), key),
+                 (certificate, str(directory / "none")), (str(directory / "empty"), key), (certificate, str(directory))):
+        done = run_program("--store", url, "serve", "--listen", "127.0.0.1:0", "--tls-cert", pair[0], "--tls-key", pair[1],
+                           expect=None, limit=20)
+        check(done and done.returncode not in (0, -6, -11), f"{pair}: {done and done.returncode}")
+        check(done.stderr.strip(), "it says why")
+    with Server(directory, url, "--no-worker", "--tls-cert", certificate, "--tls-key", key) as server:
+        context = ssl.create_default_context(cafile=certificate)
+        with socket.create_connection(("127.0.0.1", server.port), timeout=30) as plain:
+            with context.wrap_socket(plain, server_hostname="localhost") as secure:
+                secure.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+                check(b"200 OK" in secure.recv(1000), "served")
+        with Raw(server.port) as raw:  # whoever speaks plainly is hung up on
+            raw.send(f"GET /healthz HTTP/1.1\r\n{HOST}\r\n")
+            check(not raw.receive().startswith(b"HTTP"), "no plain answer")
+
+
+RUNNER.case("tls_is_served_and_wrong_files_are_told", tls_is_served_and_wrong_files_are_told)
+
+RUNNER.finish()
