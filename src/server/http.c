@@ -361,6 +361,19 @@ static void log_request(const struct hf__request *request)
     options->log(&event, options->log_arg);
 }
 
+static void count_request(const struct hf__request *request)
+{
+    struct hf__server *server = request->server;
+    size_t route = 0;
+    while (route < server->route_count && hf__route_at(route) != request->route)
+        route++;
+    int class = request->status / 100 - 1;
+    if (class >= 0 && class < HF__STATUS_CLASSES)
+        atomic_fetch_add(&server->requests[route * HF__STATUS_CLASSES + (size_t) class], 1);
+    if (request->stream.on)
+        atomic_fetch_sub(&server->streams, 1);
+}
+
 void hf__on_completed(void *arg, struct MHD_Connection *connection, void **context,
                       enum MHD_RequestTerminationCode code)
 {
@@ -371,6 +384,7 @@ void hf__on_completed(void *arg, struct MHD_Connection *connection, void **conte
         return;
     *context = NULL;
     log_request(request);
+    count_request(request);
     hf__sweep_idle(server->sweep, request->entry);
     if (request->stream.on)
         hf__stream_hang_up(request);

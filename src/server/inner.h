@@ -12,6 +12,9 @@ struct MHD_Daemon;
 struct hf__hands;
 struct hf__park;
 struct hf__sweep;
+struct hf__survey;
+
+enum { HF__STATUS_CLASSES = 5 };
 
 struct hf__server {
     struct hf__server_options options;
@@ -25,6 +28,11 @@ struct hf__server {
     char *openapi; /* the document, made at the start */
     size_t openapi_length;
     atomic_bool stopping;
+    atomic_int streams; /* that are open */
+    struct hf__survey *survey;
+    size_t route_count;
+    /* Answered, by the number of the route (the last: none) and the status class. */
+    atomic_uint_fast64_t *requests;
     atomic_int pending; /* requests that have arrived and are not answered */
     int64_t started_at; /* us since the epoch */
 };

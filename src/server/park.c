@@ -18,6 +18,7 @@ struct hf__park {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     struct hf__request *soonest, *latest; /* asleep, by `until` */
+    int asleep;                           /* how many */
     struct hf__idmap runs;                /* run -> the first of its listeners */
     struct hf__request *workers;          /* listen to lanes */
     bool stop;
@@ -39,6 +40,7 @@ static void sleeper_remove(struct hf__park *park, struct hf__request *request)
         park->latest = p->previous_asleep;
     p->next_asleep = p->previous_asleep = NULL;
     p->asleep = false;
+    park->asleep--;
 }
 
 /* From the end, since most wait equally long. */
@@ -59,6 +61,7 @@ static void sleeper_add(struct hf__park *park, struct hf__request *request)
     else
         park->soonest = request;
     p->asleep = true;
+    park->asleep++;
 }
 
 /* To a hand, with the park's hold on it. */
@@ -273,4 +276,12 @@ void hf__park_wake_all(struct hf__park *park)
     while (park->soonest)
         wake(park, park->soonest);
     pthread_mutex_unlock(&park->mutex);
+}
+
+int hf__park_count(struct hf__park *park)
+{
+    pthread_mutex_lock(&park->mutex);
+    int asleep = park->asleep;
+    pthread_mutex_unlock(&park->mutex);
+    return asleep;
 }

@@ -27,5 +27,7 @@ void hf__park_leave(struct hf__request *request);
 /* Wakes a sleeping request, or all of them. */
 void hf__park_wake(struct hf__request *request);
 void hf__park_wake_all(struct hf__park *park);
+/* How many are asleep. */
+int hf__park_count(struct hf__park *park);
 
 #endif

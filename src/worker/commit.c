@@ -156,6 +156,8 @@ void hf__turn_commit(hf_ctx *turn)
             .child_ids = turn->child_ids,
             .parentless = hf_id_is_zero(run->parent),
             .child = hf_id_is_zero(run->parent) ? NULL : run,
+            .workflow = run->workflow,
+            .duration = turn->duration,
             .slot_lane = turn->claimed->limited ? turn->claimed->lane : 0,
         },
         .error = error,

@@ -79,9 +79,11 @@ static void report_start(const hf_ctx *turn)
 static void report_loss(const hf_ctx *turn, hf_code lost, int64_t duration)
 {
     const hf_worker *worker = turn->worker;
+    const hf_run *run = &turn->claimed->run;
+    if (lost == HF_STALE)
+        hf__metrics_lost(hf__engine_metrics(worker->engine), turn->master->id, run->workflow);
     if (!worker->observer)
         return;
-    const hf_run *run = &turn->claimed->run;
     hf_worker_event event = {
         .kind = HF_WORKER_RUN_LOST,
         .run = run->id,
@@ -137,7 +139,7 @@ static void finish(hf_ctx *turn, hf_code code, hf_error *err, int64_t duration,
         hf__turn_release(turn);
         return;
     }
-    turn->duration = duration;
+    turn->duration = duration > 0 ? duration : 1; /* 0: no handler was called */
     if (lost == HF_CLOSED && code != HF_OK)
         turn->transition.turn = HF_TURN_GIVE_BACK;
     else
