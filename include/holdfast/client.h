@@ -281,6 +281,15 @@ HF_PUBLIC hf_code hf_tenant_create(hf_client *client, const char *name,
 HF_PUBLIC hf_code hf_tenant_disable(hf_client *client, const char *name, bool disabled,
                                     hf_error *err) HF_MUST_CHECK;
 HF_PUBLIC hf_code hf_tenant_list(hf_client *client, hf_tenants **out, hf_error *err) HF_MUST_CHECK;
+/* PostgreSQL only: makes a role of the database a client of the tenant ("*": of all). In plain SQL it can read what is the
+ * tenant's and, unless `read_only`, trigger, signal and cancel there; row-level security keeps it from everything else.
+ * HF_INVALID on SQLite, and for a role that row-level security does not hold for; HF_CONFLICT when it is another
+ * tenant's client. The client must own the schema. */
+HF_PUBLIC hf_code hf_tenant_grant(hf_client *client, const char *tenant, const char *role,
+                                  bool read_only, hf_error *err) HF_MUST_CHECK;
+/* Takes it all away again. HF_NOT_FOUND when it was not granted. */
+HF_PUBLIC hf_code hf_tenant_revoke(hf_client *client, const char *tenant, const char *role,
+                                   hf_error *err) HF_MUST_CHECK;
 
 /* ---- Host locks ---- */
 

@@ -43,7 +43,9 @@ extern "C" {
     X(HF_PERMANENT, 23, "permanent", "the handler failed for good; do not try again")              \
     X(HF_HANDLER_FAILED, 24, "failed", "the handler failed")                                       \
     X(HF_INTERNAL, 25, "internal", "a bug in Holdfast; please report it")                          \
-    X(HF_SUSPENDED, 26, "suspended", "the run waits; the handler returns this and is called again")
+    X(HF_SUSPENDED, 26, "suspended",                                                               \
+      "the run waits; the handler returns this and is called again")                               \
+    X(HF_UNAUTHORIZED, 27, "unauthorized", "the token is not accepted")
 
 typedef enum hf_code {
 #define HF_ERROR_ENUM(symbol, number, name, meaning) symbol = number,

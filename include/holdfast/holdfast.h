@@ -6,6 +6,7 @@
 #include <holdfast/client.h>
 #include <holdfast/function.h>
 #include <holdfast/schedule.h>
+#include <holdfast/token.h>
 #include <holdfast/transition.h>
 
 #endif

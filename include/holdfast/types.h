@@ -171,8 +171,9 @@ typedef struct hf_worker_info {
     const char *host;
     int pid;
     const char *program; /* version of the program */
-    const char *tenants; /* JSON array of names; ["*"]: all */
-    const char *serves;  /* JSON array of patterns */
+    const char
+        *tenants; /* JSON array: ["*"] for all, else the one that asks; others are not named */
+    const char *serves; /* JSON array of patterns */
     int threads;
     bool live; /* its heartbeat is not overdue */
     bool idle;

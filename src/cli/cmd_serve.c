@@ -3,6 +3,7 @@
 #include "cli/commands.h"
 #include "cli/serve_log.h"
 #include "cli/work.h"
+#include "client/token.h"
 #include "server/server.h"
 #include "util/error.h"
 #include "util/thread.h"
@@ -29,8 +30,7 @@ static const struct cli_option options[] = {
     CLI_OPT(NUMBER, 0, "max-body", "BYTES", "largest request; default 16777216",
             .value = &args.max_body, .min = 1024, .max = 1073741824),
     CLI_OPT(SWITCH, 0, "insecure", NULL,
-            "let everybody who reaches the server do everything, although it listens beyond this "
-            "machine",
+            "listen beyond this machine although there are no tokens: everybody may do everything",
             .value = &args.insecure),
     CLI_OPT(SWITCH, 0, "no-worker", NULL, "run nothing, not even the engine's own chores",
             .value = &args.no_worker),
@@ -153,10 +153,13 @@ static hf_code start_server(struct hf__server **out, struct cli_session *session
 {
     struct place place;
     hf_code code = read_place(&place, args.listen ? args.listen : "127.0.0.1:8420", err);
-    if (code == HF_OK && !is_loopback(place.host) && !args.insecure)
+    bool tokens = false;
+    if (code == HF_OK)
+        code = hf__token_any(session->client, &tokens, err);
+    if (code == HF_OK && !tokens && !is_loopback(place.host) && !args.insecure)
         code = hf__fail(err, HF_INVALID,
-                        "there are no tokens, so the server listens on this machine only; "
-                        "--insecure lets everybody in");
+                        "there are no tokens, so the server listens on this machine only; make one "
+                        "with `holdfast token create`, or let everybody in with --insecure");
     if (code == HF_OK && !args.certificate != !args.private_key)
         code = hf__fail(err, HF_INVALID, "--tls-cert and --tls-key belong together");
     if (code == HF_OK)
@@ -166,7 +169,7 @@ static hf_code start_server(struct hf__server **out, struct cli_session *session
     struct hf__server_options chosen = {
         .host = place.host,
         .port = place.port,
-        .open = true,
+        .open = !tokens,
         .certificate = texts[0],
         .private_key = texts[1],
         .max_body = (size_t)args.max_body,
@@ -224,9 +227,13 @@ const struct cli_command cli_command_serve = {
     .name = "serve",
     .summary = "Serve the HTTP API and the dashboard, and work on runs",
     .operands = "",
-    .details = "One process that is API, dashboard and worker. Without --exec the worker does the "
-               "engine's own chores alone.\n"
-               "SIGTERM or SIGINT stops it: requests under way are answered, runs at work may end.",
+    .details =
+        "One process that is API, dashboard and worker. Without --exec the worker does the "
+        "engine's own chores alone.\n"
+        "As long as the store has no token (`holdfast token create`), everybody who reaches the "
+        "server may do everything, and it listens on this machine only. From the first token on, "
+        "requests need one.\n"
+        "SIGTERM or SIGINT stops it: requests under way are answered, runs at work may end.",
     .examples = "holdfast serve --exec 'billing.*=./charge.sh'\n"
                 "curl -s http://127.0.0.1:8420/v1/runs -H 'Content-Type: application/json' -d "
                 "'{\"workflow\":\"billing.charge.v1\",\"input\":{\"invoice\":42}}'",

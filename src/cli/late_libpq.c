@@ -40,6 +40,7 @@
     X(char *, PQresultErrorField, (const PGresult *r, int f), (r, f))                              \
     X(char *, PQresultErrorMessage, (const PGresult *r), (r))                                      \
     X(ExecStatusType, PQresultStatus, (const PGresult *r), (r))                                    \
+    X(int, PQsendFlushRequest, (PGconn * c), (c))                                                  \
     X(int, PQsendPrepare, (PGconn * c, const char *s, const char *q, int n, const Oid *t),         \
       (c, s, q, n, t))                                                                             \
     X(int, PQsendQueryParams,                                                                      \

@@ -262,8 +262,11 @@ static hf_code load_mail(hf_client *client, struct hf__ask *ask, const hf_run *r
 {
     hf__ask_begin(ask, client->engine, HF__STMT_LOAD_MAIL);
     hf__table_init(&ask->in, &ask->arena, ask->in.ncolumns);
-    for (size_t i = 0; i < count; i++)
-        hf__table_add(&ask->in)[0] = hf__uuid(&runs[i].id);
+    for (size_t i = 0; i < count; i++) {
+        struct hf__cell *c = hf__table_add(&ask->in);
+        c[0] = hf__number(client->tenant_id);
+        c[1] = hf__uuid(&runs[i].id);
+    }
     return count ? hf__ask_send(ask, err) : HF_OK;
 }
 

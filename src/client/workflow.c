@@ -309,6 +309,15 @@ static void read_worker(hf_worker_info *worker, const struct hf__cell *c)
     worker->live = hf__as_number(c[12]) != 0;
 }
 
+/* A worker may serve tenants whose names are not for this client to know. */
+static hf_code hide_others(hf_client *client, hf_worker_info *worker, struct hf__arena *arena,
+                           hf_error *err)
+{
+    if (!hf__tenant_listed(worker->tenants, "*"))
+        worker->tenants = hf__arena_printf(arena, "[\"%s\"]", client->tenant);
+    return worker->tenants ? HF_OK : hf__nomem(err);
+}
+
 hf_code hf_workers(hf_client *client, hf_worker_list **out, hf_error *err)
 {
     struct hf__ask ask;
@@ -326,8 +335,10 @@ hf_code hf_workers(hf_client *client, hf_worker_list **out, hf_error *err)
     }
     for (int i = 0; code == HF_OK && i < ask.out.nrows; i++) {
         const struct hf__cell *c = hf__table_row(&ask.out, i);
-        if (hf__tenant_listed(hf__as_text(c[1]), client->tenant))
-            read_worker(&list->items[list->count++], c);
+        if (!hf__tenant_listed(hf__as_text(c[1]), client->tenant))
+            continue;
+        read_worker(&list->items[list->count], c);
+        code = hide_others(client, &list->items[list->count++], hf__answer_arena(list), err);
     }
     if (code == HF_OK)
         *out = list;

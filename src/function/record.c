@@ -72,6 +72,8 @@ static void apply(hf_ctx *ctx, struct hf__op *op)
 {
     if (ctx->apply)
         ctx->apply(ctx, op);
+    else if (!hf__haul_await(ctx))
+        op->code = hf__fail(op->error, HF_STALE, "the claim of the run failed");
     else
         hf__engine_apply(ctx->worker->engine, op, 1);
 }

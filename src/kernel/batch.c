@@ -61,6 +61,12 @@ struct hf__row *hf__batch_row(struct hf__batch *batch, hf_id id)
     return hf_id_is_zero(id) ? NULL : hf__idmap_get(&batch->rows, id);
 }
 
+struct hf__row *hf__batch_row_of(struct hf__batch *batch, const struct hf__op *op)
+{
+    struct hf__row *row = hf__batch_row(batch, hf__op_run(op));
+    return row && row->tenant == op->tenant ? row : NULL;
+}
+
 hf_id hf__batch_id(struct hf__batch *batch)
 {
     hf_id id;

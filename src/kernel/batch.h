@@ -26,9 +26,10 @@ struct hf__batch {
     struct hf__sheet *claims;          /* one per op, used by claims */
     struct hf__limited_claim *limited; /* of the one claim that has limited lanes; NULL: none */
     struct hf__idmap rows;             /* run id -> struct hf__row, locked */
-    struct hf__idmap fenced;           /* run id -> the one fenced op of this flush */
-    struct hf__idmap decided;          /* run id -> anything: given back by a short way */
-    struct hf__idmap leases;           /* run id -> the answer about a lease that was prolonged */
+    struct hf__idmap named;   /* run id -> the op that named it first; whose tenant differs waits */
+    struct hf__idmap fenced;  /* run id -> the one fenced op of this flush */
+    struct hf__idmap decided; /* run id -> anything: given back by a short way */
+    struct hf__idmap leases;  /* run id -> the answer about a lease that was prolonged */
     /* Answers of the reading, by the id in their first column: cells. */
     struct hf__idmap peeked;    /* runs that exist, locked or not */
     struct hf__idmap parents;   /* of runs that end */
@@ -57,6 +58,8 @@ hf_code hf__batch_send_all(struct hf__batch *batch, const enum hf__stmt *stmts, 
 void hf__batch_sort(struct hf__batch *batch, enum hf__stmt stmt);
 
 struct hf__row *hf__batch_row(struct hf__batch *batch, hf_id id);
+/* The row of the run that the operation names, if it is its own tenant's: another one's may be locked by this flush, too. */
+struct hf__row *hf__batch_row_of(struct hf__batch *batch, const struct hf__op *op);
 /* A new id, from the flusher's random numbers. */
 hf_id hf__batch_id(struct hf__batch *batch);
 /* Memory of this flush; NULL sets `failed`. */
@@ -169,6 +172,13 @@ bool hf__claim_waits(struct hf__batch *batch, const struct hf__op *op);
 hf_code hf__claim_send(struct hf__batch *batch, size_t index, hf_error *err);
 hf_code hf__claim_journal(struct hf__batch *batch, hf_error *err);
 hf_code hf__claim_deliver(struct hf__batch *batch, hf_error *err);
+/* Turns the answers to a claim into op->claim.claims, and asks for the mail and steps of those that have any. */
+void hf__claim_gather(struct hf__batch *batch, size_t index);
+/* A claim that somebody waits for with idle hands, alone in its flush: so nothing but the claim is undone if its commit
+ * fails. */
+bool hf__claim_is_urgent(const struct hf__batch *batch);
+/* Hands out that claim before its commit is answered. `batch` is a struct hf__batch. */
+void hf__claim_foretell(void *batch);
 /* Mail and steps that were loaded, into the claims in `rows`. */
 void hf__claim_attach(struct hf__batch *batch, struct hf__arena *arena);
 

@@ -37,6 +37,7 @@ static hf_code batch_init(struct hf__batch *batch, struct hf__flusher *flusher, 
     batch->ops = ops;
     batch->count = count;
     hf__idmap_init(&batch->rows);
+    hf__idmap_init(&batch->named);
     hf__idmap_init(&batch->fenced);
     hf__idmap_init(&batch->decided);
     hf__idmap_init(&batch->leases);
@@ -56,6 +57,7 @@ static hf_code batch_init(struct hf__batch *batch, struct hf__flusher *flusher, 
 static void batch_free(struct hf__batch *batch)
 {
     hf__idmap_free(&batch->rows);
+    hf__idmap_free(&batch->named);
     hf__idmap_free(&batch->fenced);
     hf__idmap_free(&batch->decided);
     hf__idmap_free(&batch->leases);
@@ -84,11 +86,24 @@ static bool is_looked_for(const struct hf__op *op)
            (initial && (initial->child_count || initial->start_count));
 }
 
+/* Another tenant has named this run in this flush. Answers are known by the run's id alone, so one of them waits. */
+static bool meets_stranger(struct hf__batch *batch, struct hf__op *op, hf_id run)
+{
+    const struct hf__op *first = hf__idmap_get(&batch->named, run);
+    if (!first && !hf__idmap_put(&batch->named, run, op))
+        batch->failed = true;
+    return first && first->tenant != op->tenant;
+}
+
 /* At most one fenced operation per run and flush: what comes second waits for the next. Signals are not fenced. */
 static bool must_wait(struct hf__batch *batch, struct hf__op *op)
 {
     hf_id run = hf__op_run(op);
-    if (hf_id_is_zero(run) || op->kind == HF__OP_SIGNAL)
+    if (hf_id_is_zero(run))
+        return false;
+    if (meets_stranger(batch, op, run))
+        return true;
+    if (op->kind == HF__OP_SIGNAL)
         return false;
     if (hf__idmap_get(&batch->fenced, run))
         return true;
@@ -338,9 +353,12 @@ static hf_code commit_and_answer(struct hf__batch *batch, bool *unknown, hf_erro
 {
     const struct hf__driver *driver = batch->flusher->driver;
     struct hf__wake wake = hf__wake_of(batch);
+    if (hf__claim_is_urgent(batch))
+        driver->foretell(batch->flusher->conn, hf__claim_foretell, batch);
     hf_code code = driver->commit(batch->flusher->conn, &wake, unknown, err);
     if (code != HF_OK) {
         undecide(batch);
+        *unknown |= batch->count == 1 && batch->ops[0]->told;
         return code;
     }
     *unknown = true; /* from here on it has happened, whatever becomes of the answers */

@@ -38,7 +38,8 @@ void hf__flusher_init(struct hf__flusher *flusher, const struct hf__driver *driv
 void hf__flusher_free(struct hf__flusher *flusher);
 
 /* Applies the batch. HF_OK: every operation has its code, or `again` set. Otherwise the store as a whole failed: no
- * operation is decided; with *unknown, the transaction may have happened, so they must be sent again as `resent`. */
+ * operation is decided; with *unknown, the transaction may have happened, so they must be sent again as `resent`. A claim
+ * that was handed out early counts as unknown if its commit failed: it is not repeated. */
 hf_code hf__flush(struct hf__flusher *flusher, struct hf__op **ops, size_t count, bool *unknown,
                   hf_error *err);
 

@@ -47,11 +47,12 @@ void hf__change_prepare(struct hf__batch *batch, struct hf__op *op)
         c[1] = hf__uuid(run);
     } else if (op->change.action == HF_RESUME) {
         c = hf__batch_add(batch, HF__STMT_MAILBOX_SUMMARY);
-        c[0] = hf__uuid(run);
-        c[1] = hf__number(0);
+        c[0] = hf__number(op->tenant);
+        c[1] = hf__uuid(run);
         c[2] = hf__number(0);
-        c[3] = hf__null();
+        c[3] = hf__number(0);
         c[4] = hf__null();
+        c[5] = hf__null();
     }
     if (op->resent && op->change.event)
         ask_done(batch, op);
@@ -226,7 +227,7 @@ static void perform(struct hf__batch *batch, struct hf__op *op, struct hf__row *
 void hf__change_decide(struct hf__batch *batch, struct hf__op *op)
 {
     const hf_change *change = op->change.change;
-    struct hf__row *row = hf__batch_row(batch, op->change.run);
+    struct hf__row *row = hf__batch_row_of(batch, op);
     op->row = row;
     if (!row) {
         hf__op_end(op, HF_NOT_FOUND, "there is no such run in this tenant");

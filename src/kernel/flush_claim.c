@@ -232,6 +232,13 @@ static int by_urgency(const void *left, const void *right)
     return memcmp(a->run.id.bytes, b->run.id.bytes, sizeof a->run.id.bytes);
 }
 
+static void ask_belongings(struct hf__batch *batch, enum hf__stmt stmt, const struct hf__cell *run)
+{
+    struct hf__cell *p = hf__batch_add(batch, stmt);
+    p[0] = run[1];
+    p[1] = run[0];
+}
+
 /* Turns answers into claims and asks for the mail and steps of those that have any. */
 static void gather_rows(struct hf__batch *batch, const struct hf__table *out, hf_claims *claims,
                         bool limited)
@@ -242,18 +249,15 @@ static void gather_rows(struct hf__batch *batch, const struct hf__table *out, hf
         read_claimed(claimed, c);
         claimed->limited = limited;
         if (hf__as_number(c[15]))
-            hf__batch_add(batch, HF__STMT_LOAD_MAIL)[0] = c[0];
-        if (hf__as_number(c[16])) {
-            struct hf__cell *p = hf__batch_add(batch, HF__STMT_LOAD_STEPS);
-            p[0] = c[1];
-            p[1] = c[0];
-        }
+            ask_belongings(batch, HF__STMT_LOAD_MAIL, c);
+        if (hf__as_number(c[16]))
+            ask_belongings(batch, HF__STMT_LOAD_STEPS, c);
         if (hf__as_number(c[17]) >= 2)
             hf__wake_watcher_of(batch, claimed->run.id);
     }
 }
 
-static void gather(struct hf__batch *batch, size_t index)
+void hf__claim_gather(struct hf__batch *batch, size_t index)
 {
     struct hf__op *op = batch->ops[index];
     const struct hf__limited_claim *limited =
@@ -287,12 +291,16 @@ static hf_code deliver_one(struct hf__batch *batch, size_t index, hf_error *err)
 {
     const struct hf__driver *driver = batch->flusher->driver;
     struct hf__op *op = batch->ops[index];
+    if (op->told) {
+        hf__op_ok(op);
+        return HF_OK;
+    }
     for (int i = 0; i < 2; i++) {
         struct hf__sheet *sheet = &batch->sheets[i ? HF__STMT_LOAD_STEPS : HF__STMT_LOAD_MAIL];
         hf__table_init(&sheet->in, batch->arena, sheet->in.ncolumns);
         hf__table_init(&sheet->out, batch->arena, sheet->out.ncolumns);
     }
-    gather(batch, index);
+    hf__claim_gather(batch, index);
     bool more = batch->sheets[HF__STMT_LOAD_MAIL].in.nrows > 0 ||
                 batch->sheets[HF__STMT_LOAD_STEPS].in.nrows > 0;
     hf_code code = HF_OK;

@@ -95,7 +95,7 @@ static const char *end_names(struct hf__batch *batch, struct hf__buffer *json)
 }
 
 /* The mailbox as it will be when this turn has taken out what it is done with. */
-static void ask_mailbox(struct hf__batch *batch, const hf_transition *t)
+static void ask_mailbox(struct hf__batch *batch, int tenant, const hf_transition *t)
 {
     struct hf__buffer done = { 0 };
     struct hf__buffer timers = { 0 };
@@ -104,11 +104,12 @@ static void ask_mailbox(struct hf__batch *batch, const hf_transition *t)
     for (size_t i = 0; i < t->timer_count; i++)
         add_names(&timers, &t->timers[i].key, 1);
     struct hf__cell *c = hf__batch_add(batch, HF__STMT_MAILBOX_SUMMARY);
-    c[0] = hf__uuid(&t->run);
-    c[1] = hf__number(t->seen_position);
-    c[2] = hf__number(t->seen_at);
-    c[3] = hf__text(end_names(batch, &done));
-    c[4] = hf__text(end_names(batch, &timers));
+    c[0] = hf__number(tenant);
+    c[1] = hf__uuid(&t->run);
+    c[2] = hf__number(t->seen_position);
+    c[3] = hf__number(t->seen_at);
+    c[4] = hf__text(end_names(batch, &done));
+    c[5] = hf__text(end_names(batch, &timers));
 }
 
 void hf__commit_prepare(struct hf__batch *batch, struct hf__op *op)
@@ -117,7 +118,7 @@ void hf__commit_prepare(struct hf__batch *batch, struct hf__op *op)
     if (ends(t))
         hf__ask_parent(batch, op->tenant, &t->run);
     if (t->turn == HF_TURN_WAIT || t->unleased)
-        ask_mailbox(batch, t);
+        ask_mailbox(batch, op->tenant, t);
     hf__ask_started(batch, op);
     if (op->resent && (op->commit.seq || !t->unleased))
         ask_committed(batch, op);
@@ -349,7 +350,7 @@ static hf_status target(const hf_transition *t)
 void hf__commit_decide(struct hf__batch *batch, struct hf__op *op)
 {
     const hf_transition *t = op->commit.transition;
-    struct hf__row *row = hf__batch_row(batch, t->run);
+    struct hf__row *row = hf__batch_row_of(batch, op);
     op->commit.written = false;
     op->row = row;
     if (!row || !fence_holds(batch, row, t)) {

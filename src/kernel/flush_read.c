@@ -89,7 +89,7 @@ static void index_answers(struct hf__batch *batch)
 bool hf__is_locked_out(struct hf__batch *batch, const struct hf__op *op)
 {
     hf_id run = hf__op_run(op);
-    if (!hf__batch_row(batch, run))
+    if (!hf__batch_row_of(batch, op))
         return hf__idmap_get(&batch->peeked, run) != NULL;
     const struct hf__cell *c = hf__idmap_get(&batch->parents, run);
     return c && !hf__batch_row(batch, hf__as_uuid(c[1]));

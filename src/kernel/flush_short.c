@@ -104,11 +104,14 @@ static void note_leases(struct hf__batch *batch)
     }
 }
 
-/* By the version too: a worker may hold a run and, without knowing, have lost an older claim of it. */
-static bool is_prolonged(struct hf__batch *batch, const hf_held *held)
+/* By the version too: a worker may hold a run and, without knowing, have lost an older claim of it. And by the tenant:
+ * somebody else's heartbeat may name the run. */
+static bool is_prolonged(struct hf__batch *batch, const struct hf__op *op, size_t i)
 {
+    const hf_held *held = &op->heartbeat.held[i];
     const struct hf__cell *c = hf__idmap_get(&batch->leases, held->run);
-    return c && hf__as_number(c[1]) == held->run_version;
+    return c && hf__as_number(c[1]) == held->run_version &&
+           hf__as_number(c[2]) == held_tenant(op, i);
 }
 
 static void ask_peek(struct hf__batch *batch, int tenant, const hf_id *run)
@@ -162,17 +165,17 @@ static void first_verdict(struct hf__batch *batch, struct hf__op *op)
         ask_peek(batch, op->tenant, &op->step.record->run);
     } else {
         for (size_t i = 0; i < op->heartbeat.count; i++)
-            if (!is_prolonged(batch, &op->heartbeat.held[i]))
+            if (!is_prolonged(batch, op, i))
                 ask_peek(batch, held_tenant(op, i), &op->heartbeat.held[i].run);
     }
 }
 
 /* Where a refused holder's run stands: cancelled, or simply in other hands. */
-static hf_code refusal(const struct hf__table *peeked, hf_id run)
+static hf_code refusal(const struct hf__table *peeked, int tenant, hf_id run)
 {
     for (int i = 0; i < peeked->nrows; i++) {
         const struct hf__cell *c = hf__table_row(peeked, i);
-        if (hf_id_equal(hf__as_uuid(c[0]), run))
+        if (hf_id_equal(hf__as_uuid(c[0]), run) && hf__as_number(c[3]) == tenant)
             return hf__as_number(c[1]) == HF_CANCELLED ? HF_RUN_CANCELLED : HF_STALE;
     }
     return HF_STALE;
@@ -182,14 +185,15 @@ static void last_verdict(struct hf__batch *batch, struct hf__op *op)
 {
     const struct hf__table *peeked = hf__batch_out(batch, HF__STMT_PEEK_RUNS);
     if (op->kind == HF__OP_STEP) {
-        hf_code code = refusal(peeked, op->step.record->run);
+        hf_code code = refusal(peeked, op->tenant, op->step.record->run);
         hf__op_end(op, code, "the step \"%s\" was not recorded: %s", op->step.record->name,
                    hf_code_meaning(code));
         return;
     }
     for (size_t i = 0; i < op->heartbeat.count; i++) {
         hf_held *held = &op->heartbeat.held[i];
-        held->code = is_prolonged(batch, held) ? HF_OK : refusal(peeked, held->run);
+        held->code =
+            is_prolonged(batch, op, i) ? HF_OK : refusal(peeked, held_tenant(op, i), held->run);
     }
     hf__op_ok(op);
 }

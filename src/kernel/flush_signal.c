@@ -21,13 +21,15 @@ static const char *signal_data(struct hf__batch *batch, const hf_signal_spec *sp
 void hf__signal_prepare(struct hf__batch *batch, struct hf__op *op)
 {
     struct hf__cell *c = hf__batch_add(batch, HF__STMT_FIND_SIGNALS);
-    c[0] = hf__uuid(&op->signal.run);
-    c[1] = hf__text(op->signal.spec->id);
+    c[0] = hf__number(op->tenant);
+    c[1] = hf__uuid(&op->signal.run);
+    c[2] = hf__text(op->signal.spec->id);
     if (!op->signal.spec->token)
         return;
     c = hf__batch_add(batch, HF__STMT_FIND_STALE_SIGNALS);
-    c[0] = hf__uuid(&op->signal.run);
-    c[1] = hf__text(signal_data(batch, op->signal.spec, true));
+    c[0] = hf__number(op->tenant);
+    c[1] = hf__uuid(&op->signal.run);
+    c[2] = hf__text(signal_data(batch, op->signal.spec, true));
 }
 
 static bool same_signal(const struct hf__cell *run_and_id, const struct hf__op *op)
@@ -140,7 +142,7 @@ static bool refused(struct hf__op *op, const struct hf__row *row)
 void hf__signal_decide(struct hf__batch *batch, struct hf__op *op)
 {
     const hf_signal_spec *spec = op->signal.spec;
-    struct hf__row *row = hf__batch_row(batch, op->signal.run);
+    struct hf__row *row = hf__batch_row_of(batch, op);
     if (row && !row->deleted_at && is_duplicate(batch, op)) {
         op->signal.duplicate = !op->resent;
         hf__op_ok(op);

@@ -64,7 +64,7 @@ static void push_back(struct hf__group *group, struct hf__op *op)
 void hf__group_submit(struct hf__group *group, struct hf__op *op)
 {
     int64_t patience = op->patience ? op->patience : group->options.connect_limit;
-    op->decided = op->again = op->long_way = op->resent = false;
+    op->decided = op->again = op->long_way = op->resent = op->told = false;
     op->tries = 0;
     op->give_up_at = patience < 0 ? 0 : hf__monotonic_us() + patience;
     pthread_mutex_lock(&group->mutex);

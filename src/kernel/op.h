@@ -66,7 +66,11 @@ struct hf__op {
             const char *worker;
             int64_t lease;        /* us; 0: each workflow's */
             int suspect_attempts; /* take runs whose lease expired up to this attempt; 0: none */
-            hf_claims *claims;    /* out; memory from `arena` */
+            hf__op_done
+                early; /* called with `claims` filled while their commit is still on its way, if
+                                     the store can tell and it is worth it; only when `done` comes with
+                                     HF_OK do they hold. NULL: not wanted */
+            hf_claims *claims; /* out; memory from `arena` */
             struct hf__closed_lane
                 *closed; /* out: limited lanes that were looked at and give no more for now */
             size_t closed_count;
@@ -133,6 +137,7 @@ struct hf__op {
     bool again;    /* not decided by this flush; to be part of the next */
     bool long_way; /* the short way was refused */
     bool resent;   /* an earlier answer was lost: it may have happened */
+    bool told;     /* a claim that was handed out early */
 };
 
 /* The run that an operation is fenced on, or all zero (trigger, claim, heartbeat). */

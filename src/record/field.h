@@ -36,6 +36,7 @@ extern const struct hf__field hf__workflow_fields[];
 extern const struct hf__field hf__worker_fields[];
 extern const struct hf__field hf__tenant_fields[];
 extern const struct hf__field hf__schedule_fields[];
+extern const struct hf__field hf__token_fields[];
 
 const struct hf__field *hf__field_find(const struct hf__field *fields, const char *name);
 /* Adds the record as a JSON object on one line, with all its fields. */

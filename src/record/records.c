@@ -3,6 +3,7 @@
 #include "record/field.h"
 
 #include <holdfast/schedule.h>
+#include <holdfast/token.h>
 
 #include <stddef.h>
 
@@ -131,4 +132,16 @@ const struct hf__field hf__schedule_fields[] = {
     FIELD(hf_schedule, skipped, INT64),   FIELD(hf_schedule, queued, INT),
     FIELD(hf_schedule, last_error, TEXT), FIELD(hf_schedule, created_at, TIME),
     FIELD(hf_schedule, updated_at, TIME), { NULL, HF__FIELD_TEXT, 0 },
+};
+
+const struct hf__field hf__token_fields[] = {
+    FIELD(hf_token, id, ID),
+    FIELD(hf_token, name, TEXT),
+    { "roles", HF__FIELD_WORDS, offsetof(hf_token, role_names) },
+    FIELD(hf_token, created_at, TIME),
+    FIELD(hf_token, created_by, TEXT),
+    FIELD(hf_token, expires_at, TIME),
+    FIELD(hf_token, revoked_at, TIME),
+    FIELD(hf_token, revoked_by, TEXT),
+    { NULL, HF__FIELD_TEXT, 0 },
 };

@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/access.h"
 
+#include "client/token.h"
 #include "server/request.h"
 #include "util/alloc.h"
 #include "util/clock.h"
 #include "util/error.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
-#define FRESH_FOR HF_SECONDS(5) /* a revoked token is noticed after that */
+#define FRESH_FOR HF_SECONDS(5) /* what another process revoked is noticed after that */
 enum { MOST_KNOWN = 1000 };
 
 struct hf__access {
     hf_client *base;
-    bool open;
+    atomic_bool open; /* requests need no token, as far as is known */
     pthread_mutex_t mutex;
     struct hf__caller *known; /* newest first */
 };
@@ -26,7 +29,7 @@ hf_code hf__access_new(struct hf__access **out, hf_client *base, bool open, hf_e
     if (!access)
         return hf__nomem(err);
     access->base = base;
-    access->open = open;
+    atomic_init(&access->open, open);
     pthread_mutex_init(&access->mutex, NULL);
     *out = access;
     return HF_OK;
@@ -130,23 +133,22 @@ static hf_code meet(struct hf__access *access, struct hf__caller **out, const ch
     return HF_OK;
 }
 
+static const char *bearer(const struct hf__request *request)
+{
+    const char *given = hf__request_header(request, "Authorization");
+    return given && strncasecmp(given, "Bearer ", 7) == 0 ? given + 7 : NULL;
+}
+
 /* What a request's caller is found by. NULL: no memory. */
 static const char *key_of(struct hf__request *request)
 {
+    const char *secret = bearer(request);
     const char *tenant = hf__request_header(request, "Holdfast-Tenant");
     const char *actor = hf__request_header(request, "Holdfast-Actor");
+    if (secret)
+        return hf__arena_printf(&request->arena, "token %s", secret);
     return hf__arena_printf(&request->arena, "open %s %s", tenant ? tenant : "",
                             actor ? actor : "");
-}
-
-/* Without tokens everybody who reaches the server may do everything, in the tenant that they name. */
-static hf_code find_open(struct hf__access *access, struct hf__request *request, hf_error *err)
-{
-    const char *actor = hf__request_header(request, "Holdfast-Actor");
-    const char *key = key_of(request);
-    return key ? meet(access, &request->caller, key, hf__request_header(request, "Holdfast-Tenant"),
-                      actor ? actor : "http", ~0u, err)
-               : hf__nomem(err);
 }
 
 bool hf__access_recall(struct hf__access *access, struct hf__request *request)
@@ -164,21 +166,52 @@ static hf_code refuse(struct hf__request *request, int status, const char *name,
     return HF_NOT_ALLOWED;
 }
 
+/* Without tokens everybody who reaches the server may do everything, in the tenant that they name. Once somebody has made
+ * a token, that is over. */
+static hf_code meet_anybody(struct hf__access *access, struct hf__request *request, hf_error *err)
+{
+    const char *actor = hf__request_header(request, "Holdfast-Actor");
+    const char *key = key_of(request);
+    bool closed = !atomic_load(&access->open);
+    hf_code code = closed ? HF_OK : hf__token_any(access->base, &closed, err);
+    if (code != HF_OK)
+        return code;
+    if (closed) {
+        atomic_store(&access->open, false);
+        hf__access_forget(access);
+        return refuse(request, 401, "no_token", "send a token as Authorization: Bearer");
+    }
+    return key ? meet(access, &request->caller, key, hf__request_header(request, "Holdfast-Tenant"),
+                      actor ? actor : "http", ~0u, err)
+               : hf__nomem(err);
+}
+
+static hf_code meet_holder(struct hf__access *access, struct hf__request *request,
+                           const char *secret, hf_error *err)
+{
+    hf_token_access token;
+    const char *key = key_of(request);
+    hf_code code = key ? hf_token_check(access->base, secret, &token, err) : hf__nomem(err);
+    if (code == HF_UNAUTHORIZED)
+        return refuse(request, 401, "bad_token", hf_code_meaning(HF_UNAUTHORIZED));
+    if (code == HF_OK)
+        code = meet(access, &request->caller, key, token.tenant, token.name, token.roles, err);
+    return code;
+}
+
 hf_code hf__access_check(struct hf__access *access, struct hf__request *request, hf_error *err)
 {
+    const char *secret = bearer(request);
+    hf_code code = HF_OK;
     if (request->route->may == HF__MAY_ANYONE)
         return HF_OK;
-    hf_code code = HF_OK;
-    if (request->caller || hf__access_recall(access, request))
-        code = HF_OK;
-    else if (access->open)
-        code = find_open(access, request, err);
-    else
-        code = refuse(request, 401, "no_token", "send a token as Authorization: Bearer");
+    if (!request->caller && !hf__access_recall(access, request))
+        code =
+            secret ? meet_holder(access, request, secret, err) : meet_anybody(access, request, err);
     if (code != HF_OK)
         return code;
     request->client = request->caller->client;
-    if (!(request->caller->may & request->route->may))
+    if (!hf_role_allows(request->caller->may, request->route->may))
         return refuse(request, 403, "forbidden", "the token's roles do not allow this");
     return HF_OK;
 }

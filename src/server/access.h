@@ -11,7 +11,7 @@ struct hf__request;
 /* A tenant, an actor and what they may do, shared by the requests that came with the same token. */
 struct hf__caller {
     hf_client *client;
-    unsigned may; /* bits of enum hf__may */
+    unsigned may; /* roles */
     char *key;    /* what it is found by */
     int holders;
     int64_t stale_at; /* monotonic us: is looked up again from then on */

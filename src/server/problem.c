@@ -20,6 +20,7 @@ static int status_of(hf_code code)
     case HF_RUN_CANCELLED:
     case HF_LOCKED: return 409;
     case HF_REVISION: return 412;
+    case HF_UNAUTHORIZED: return 401;
     case HF_DISABLED: return 403;
     case HF_TIMEOUT: return 504;
     case HF_NO_WORKER:

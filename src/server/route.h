@@ -5,17 +5,19 @@
 
 #include "record/reader.h"
 
+#include <holdfast/token.h>
+
 struct hf__request;
 
-/* What a caller may do; a route wants one of these. Each but the last implies HF__MAY_READ, and HF__MAY_ADMIN all before it. */
+/* The role that a caller needs; token.h tells which includes which. */
 enum hf__may {
-    HF__MAY_ANYONE = 0,       /* needs no token */
-    HF__MAY_READ = 1 << 0,    /* see */
-    HF__MAY_TRIGGER = 1 << 1, /* start runs, send signals */
-    HF__MAY_WORK = 1 << 2,    /* claim runs and commit them */
-    HF__MAY_OPERATE = 1 << 3, /* cancel, pause, retry, delete; workflows and schedules */
-    HF__MAY_ADMIN = 1 << 4,   /* tokens, subscriptions, purge */
-    HF__MAY_ROOT = 1 << 5     /* tenants */
+    HF__MAY_ANYONE = 0, /* needs no token */
+    HF__MAY_READ = HF_ROLE_READ,
+    HF__MAY_TRIGGER = HF_ROLE_TRIGGER,
+    HF__MAY_WORK = HF_ROLE_WORK,
+    HF__MAY_OPERATE = HF_ROLE_OPERATE,
+    HF__MAY_ADMIN = HF_ROLE_ADMIN,
+    HF__MAY_ROOT = HF_ROLE_ROOT
 };
 
 /* Answers through the request (request.h). Any code but HF_OK becomes a problem. Called from a hand's thread, and again for

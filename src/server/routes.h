@@ -12,6 +12,7 @@ extern const struct hf__route hf__schedule_routes[];
 extern const struct hf__route hf__worker_routes[];
 extern const struct hf__route hf__work_routes[];
 extern const struct hf__route hf__tenant_routes[];
+extern const struct hf__route hf__token_routes[];
 extern const struct hf__route hf__event_routes[];
 extern const struct hf__route hf__system_routes[];
 extern const struct hf__route hf__metrics_routes[];

@@ -36,6 +36,7 @@ struct hf__heard {
 };
 
 typedef void (*hf__hear)(const struct hf__heard *heard, void *arg);
+typedef void (*hf__told)(void *arg);
 
 struct hf__driver {
     const char *name; /* "sqlite", "postgres" */
@@ -64,6 +65,10 @@ struct hf__driver {
                     struct hf__table *result, hf_error *err);
     /* Performs what is queued. After an error the transaction is over: call rollback. */
     hf_code (*sync)(struct hf__conn *conn, hf_error *err);
+    /* Optional, NULL: the backend cannot. Between begin and commit: the commit to come calls `told` once all that is queued
+     * before it was answered well and it is itself in the store's hands, to be carried out even if this process dies.
+     * Results are filled by then; whether it succeeds is not known yet. It may also not be called at all. */
+    void (*foretell)(struct hf__conn *conn, hf__told told, void *arg);
     /* Performs what is queued, commits, then wakes (wake may be NULL). *unknown is set when the answer was lost: it may
      * have happened. */
     hf_code (*commit)(struct hf__conn *conn, const struct hf__wake *wake, bool *unknown,

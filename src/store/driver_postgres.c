@@ -66,6 +66,7 @@ const struct hf__driver hf__postgres_driver = {
     .begin = hf__postgres_begin,
     .send = hf__postgres_send,
     .sync = hf__postgres_sync,
+    .foretell = hf__postgres_foretell,
     .commit = hf__postgres_commit,
     .rollback = hf__postgres_rollback,
     .script = hf__postgres_script,

@@ -109,6 +109,8 @@ struct hf__conn {
     bool waking;          /* what is queued now is forgiven */
     bool refused;   /* since the last drain the server said something that rules out a commit */
     bool committed; /* since the last drain COMMIT was answered with success */
+    hf__told told;  /* called before the answer to COMMIT is waited for; NULL: nobody asked */
+    void *told_arg;
     unsigned char prepared[HF__STMT_COUNT]; /* enum hf__postgres_prepared */
     struct hf__postgres_owed *owed;
     int owed_count;
@@ -130,6 +132,7 @@ hf_code hf__postgres_begin(struct hf__conn *conn, hf_error *err);
 hf_code hf__postgres_send(struct hf__conn *conn, enum hf__stmt stmt, const struct hf__table *params,
                           struct hf__table *result, hf_error *err);
 hf_code hf__postgres_sync(struct hf__conn *conn, hf_error *err);
+void hf__postgres_foretell(struct hf__conn *conn, hf__told told, void *arg);
 hf_code hf__postgres_commit(struct hf__conn *conn, const struct hf__wake *wake, bool *unknown,
                             hf_error *err);
 void hf__postgres_rollback(struct hf__conn *conn);

@@ -194,6 +194,17 @@ static bool may_stop(struct hf__conn *conn, int read, int awaited)
     return read >= awaited && PQflush(conn->pg) <= 0;
 }
 
+/* All before the COMMIT was answered well, and none of it waits in our own buffer. */
+static void tell(struct hf__conn *conn, const struct hf__postgres_owed *next, hf_code code)
+{
+    if (!conn->told || next->step != HF__STEP_COMMIT)
+        return;
+    hf__told told = conn->told;
+    conn->told = NULL;
+    if (code == HF_OK && PQflush(conn->pg) == 0)
+        told(conn->told_arg);
+}
+
 hf_code hf__postgres_drain(struct hf__conn *conn, int awaited, hf_error *err)
 {
     hf_code code = HF_OK;
@@ -201,6 +212,7 @@ hf_code hf__postgres_drain(struct hf__conn *conn, int awaited, hf_error *err)
     conn->refused = false;
     conn->committed = false;
     while (read < conn->owed_count && !may_stop(conn, read, awaited)) {
+        tell(conn, &conn->owed[read], code);
         if (!drain_one(conn, &conn->owed[read], &code, err))
             break;
         read++;

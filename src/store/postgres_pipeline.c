@@ -140,6 +140,7 @@ hf_code hf__postgres_begin(struct hf__conn *conn, hf_error *err)
         return code;
     conn->in_transaction = true;
     conn->settings_queued = false;
+    conn->told = NULL;
     return ensure_settings(conn, err);
 }
 
@@ -213,12 +214,35 @@ static void queue_wake(struct hf__conn *conn, const struct hf__wake *wake)
     hf__buffer_free(&payload);
 }
 
+/* A pooler's word that it took the COMMIT is not the server's: then nothing is told before the answer. */
+void hf__postgres_foretell(struct hf__conn *conn, hf__told told, void *arg)
+{
+    if (conn->unprepared)
+        return;
+    conn->told = told;
+    conn->told_arg = arg;
+}
+
+/* Without this the server keeps all answers back until the sync point behind the COMMIT. */
+static void ask_for_answers(struct hf__conn *conn)
+{
+    if (conn->told && !PQsendFlushRequest(conn->pg))
+        conn->told = NULL;
+}
+
 /* COMMIT and its sync point, both or neither: a COMMIT left in the queue would be performed by a later sync. */
 static hf_code queue_commit(struct hf__conn *conn, hf_error *err)
 {
     hf_code code = make_room(conn, COMMIT_ANSWERS, err);
     if (code == HF_OK)
-        code = queue_bare(conn, HF__STEP_COMMIT, HF__STMT_COMMIT, err);
+        code =
+            hf__postgres_encode(&conn->params, &conn->db->statements[HF__STMT_COMMIT], NULL, err);
+    if (code == HF_OK)
+        code = queue_prepare(conn, HF__STMT_COMMIT, err);
+    if (code != HF_OK)
+        return code;
+    ask_for_answers(conn);
+    code = queue_statement(conn, HF__STEP_COMMIT, HF__STMT_COMMIT, NULL, err);
     return code == HF_OK ? queue_sync_point(conn, err) : code;
 }
 

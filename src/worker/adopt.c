@@ -11,7 +11,7 @@ static bool holds(hf_worker *worker, hf_id run)
     bool found = false;
     pthread_mutex_lock(&worker->lock);
     for (hf_ctx *turn = worker->held; turn && !found; turn = turn->older)
-        found = hf_id_equal(turn->claimed->run.id, run);
+        found = turn->haul->standing != HF__CLAIM_LOST && hf_id_equal(turn->claimed->run.id, run);
     pthread_mutex_unlock(&worker->lock);
     return found;
 }

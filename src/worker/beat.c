@@ -121,7 +121,7 @@ static struct pulse *gather(hf_worker *worker)
         return NULL;
     int64_t young = pulse->at - hf__beat_period(worker) / 2;
     for (hf_ctx *turn = worker->held; turn; turn = turn->older) {
-        if (turn->extended_at > young)
+        if (turn->extended_at > young || turn->haul->standing != HF__CLAIM_KEPT)
             continue;
         turn->extended_at = pulse->at;
         pulse->tenants[pulse->count] = turn->master->id;
@@ -140,7 +140,8 @@ static struct pulse *gather(hf_worker *worker)
 static void lose(hf_worker *worker, const hf_held *held)
 {
     for (hf_ctx *turn = worker->held; turn; turn = turn->older)
-        if (turn->claimed->run.version == held->run_version &&
+        if (turn->haul->standing == HF__CLAIM_KEPT &&
+            turn->claimed->run.version == held->run_version &&
             hf_id_equal(turn->claimed->run.id, held->run)) {
             if (turn->state == HF__TURN_RUNNING || turn->state == HF__TURN_QUEUED)
                 hf__turn_lose(turn, held->code);

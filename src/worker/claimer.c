@@ -265,6 +265,33 @@ static void note_closed(hf_worker *worker, const struct hf__op *op)
                     hf__heads_now(&worker->heads) + longest);
 }
 
+static void take_in(hf_worker *worker, struct hf__haul *haul)
+{
+    const struct hf__op *op = &haul->errand.op;
+    note_taken(worker, op->claim.claims);
+    note_closed(worker, op);
+    if (hf__heads_settle(&worker->heads, (int)op->claim.claims->count, op->claim.most))
+        look_again(worker);
+    hf__haul_admit(haul);
+}
+
+/* Waits for the answer to a claim, and lets handlers begin before it where the store told what it
+ * will be. False: left behind. */
+static bool await_claim(hf_worker *worker, struct hf__haul *haul)
+{
+    if (!hf__errand_await(&haul->errand, true))
+        return false;
+    bool told = haul->errand.told;
+    if (told)
+        take_in(worker, haul);
+    if (told && !hf__errand_await(&haul->errand, false))
+        return false;
+    hf__worker_heard_from_store(worker, haul->errand.op.code, &haul->errand.error);
+    if (!told && haul->errand.op.code == HF_OK && haul->errand.op.claim.claims)
+        take_in(worker, haul);
+    return true;
+}
+
 /* Claims at most `most` due runs and puts them into the queue. Returns how many; -1: the store
  * failed, or the worker ends. */
 static int claim(struct claimer *claimer, int most, int hands, enum hf__wish wish)
@@ -286,21 +313,13 @@ static int claim(struct claimer *claimer, int most, int hands, enum hf__wish wis
         hf__haul_free(haul);
         return -1;
     }
-    if (!hf__errand_run(&haul->errand))
+    hf__errand_send(&haul->errand);
+    if (!await_claim(worker, haul))
         return -1;
-    hf_code code = op->code;
-    hf__worker_heard_from_store(worker, code, &haul->errand.error);
-    if (code != HF_OK || !op->claim.claims) {
+    int got = op->code == HF_OK && op->claim.claims ? (int)op->claim.claims->count : -1;
+    if (got < 0)
         atomic_store(&worker->adopt, true); /* it may have happened all the same */
-        hf__haul_free(haul);
-        return -1;
-    }
-    int got = (int)op->claim.claims->count;
-    note_taken(worker, op->claim.claims);
-    note_closed(worker, op);
-    if (hf__heads_settle(&worker->heads, got, most))
-        look_again(worker);
-    hf__haul_admit(haul);
+    hf__haul_release(haul);
     return got;
 }
 

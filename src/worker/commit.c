@@ -166,5 +166,17 @@ void hf__turn_commit(hf_ctx *turn)
         .patience = -1,
         .shard = shard_of(run),
     };
-    hf__engine_submit(turn->worker->engine, &turn->op);
+    enum hf__standing standing = hf__haul_hold_back(turn);
+    if (standing != HF__CLAIM_OPEN)
+        hf__turn_send(turn, standing);
+}
+
+void hf__turn_send(hf_ctx *turn, enum hf__standing standing)
+{
+    if (standing == HF__CLAIM_KEPT) {
+        hf__engine_submit(turn->worker->engine, &turn->op);
+    } else {
+        turn->op.code = HF_STALE;
+        decided(&turn->op, turn);
+    }
 }

@@ -5,7 +5,8 @@ static void answered(struct hf__op *op, void *arg)
 {
     struct hf__errand *errand = arg;
     hf_worker *worker = errand->worker;
-    (void)op;
+    if (op->told)
+        errand->settle(errand);
     pthread_mutex_lock(&worker->lock);
     errand->answered = true;
     bool left = errand->left;
@@ -27,19 +28,29 @@ void hf__errand_init(struct hf__errand *errand, hf_worker *worker, pthread_cond_
     };
 }
 
-bool hf__errand_run(struct hf__errand *errand)
+void hf__errand_send(struct hf__errand *errand)
 {
     hf_worker *worker = hf__worker_ref(errand->worker);
-    errand->answered = false;
+    errand->told = errand->answered = false;
     errand->op.done = answered;
     errand->op.done_arg = errand;
     hf__engine_submit(worker->engine, &errand->op);
+}
 
+bool hf__errand_await(struct hf__errand *errand, bool told_suffices)
+{
+    hf_worker *worker = errand->worker;
     pthread_mutex_lock(&worker->lock);
-    while (!errand->answered && !worker->quit)
+    while (!errand->answered && !(errand->told && told_suffices) && !worker->quit)
         pthread_cond_wait(errand->answer, &worker->lock);
-    bool in_hand = errand->answered;
+    bool in_hand = errand->answered || (errand->told && told_suffices);
     errand->left = !in_hand;
     pthread_mutex_unlock(&worker->lock);
     return in_hand;
+}
+
+bool hf__errand_run(struct hf__errand *errand)
+{
+    hf__errand_send(errand);
+    return hf__errand_await(errand, false);
 }

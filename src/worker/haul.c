@@ -12,7 +12,80 @@
 
 static void dispose(struct hf__errand *errand)
 {
-    hf__haul_free((struct hf__haul *)errand);
+    hf__haul_release((struct hf__haul *)errand);
+}
+
+/* From the flusher's thread: what the claim brought is known, its commit is on its way. */
+static void open_haul(struct hf__op *op, void *arg)
+{
+    struct hf__haul *haul = arg;
+    hf_worker *worker = haul->errand.worker;
+    (void)op;
+    pthread_mutex_lock(&worker->lock);
+    haul->standing = HF__CLAIM_OPEN;
+    haul->errand.told = true;
+    pthread_cond_signal(haul->errand.answer);
+    pthread_mutex_unlock(&worker->lock);
+}
+
+/* From the flusher's thread: the commit of an open claim was answered. */
+static void settle(struct hf__errand *errand)
+{
+    struct hf__haul *haul = (struct hf__haul *)errand;
+    hf_worker *worker = errand->worker;
+    enum hf__standing standing = errand->op.code == HF_OK ? HF__CLAIM_KEPT : HF__CLAIM_LOST;
+    pthread_mutex_lock(&worker->lock);
+    haul->standing = standing;
+    for (size_t i = 0; standing == HF__CLAIM_LOST && i < haul->turn_count; i++)
+        hf__turn_lose(&haul->turns[i], HF_STALE);
+    hf_ctx *unsent = haul->unsent;
+    haul->unsent = NULL;
+    pthread_cond_broadcast(&worker->settled);
+    pthread_mutex_unlock(&worker->lock);
+    while (unsent) {
+        hf_ctx *turn = unsent;
+        unsent = turn->behind;
+        hf__turn_send(turn, standing);
+    }
+}
+
+/* Claims that were never told early are kept: most turns take no lock for it. */
+bool hf__haul_await(const hf_ctx *turn)
+{
+    hf_worker *worker = turn->worker;
+    if (!turn->haul->errand.told)
+        return true;
+    pthread_mutex_lock(&worker->lock);
+    while (turn->haul->standing == HF__CLAIM_OPEN)
+        pthread_cond_wait(&worker->settled, &worker->lock);
+    bool kept = turn->haul->standing == HF__CLAIM_KEPT;
+    pthread_mutex_unlock(&worker->lock);
+    return kept;
+}
+
+enum hf__standing hf__haul_hold_back(hf_ctx *turn)
+{
+    struct hf__haul *haul = turn->haul;
+    if (!haul->errand.told)
+        return HF__CLAIM_KEPT;
+    pthread_mutex_lock(&turn->worker->lock);
+    enum hf__standing standing = haul->standing;
+    if (standing == HF__CLAIM_OPEN) {
+        turn->behind = haul->unsent;
+        haul->unsent = turn;
+    }
+    pthread_mutex_unlock(&turn->worker->lock);
+    return standing;
+}
+
+/* One that holds more than its hands can carry has enough to do until a claim is committed: to be told of it early would only
+ * cost. */
+static bool is_calm(hf_worker *worker)
+{
+    pthread_mutex_lock(&worker->lock);
+    bool calm = worker->held_count < worker->threads;
+    pthread_mutex_unlock(&worker->lock);
+    return calm;
 }
 
 struct hf__haul *hf__haul_new(hf_worker *worker)
@@ -22,8 +95,21 @@ struct hf__haul *hf__haul_new(hf_worker *worker)
         return NULL;
     hf__errand_init(&haul->errand, hf__worker_ref(worker), &worker->claimer, dispose);
     hf__arena_init(&haul->arena, 0);
+    haul->errand.settle = settle;
+    haul->errand.op.claim.early = is_calm(worker) ? open_haul : NULL;
     haul->sent_at = hf__monotonic_us();
+    haul->left = 1;
     return haul;
+}
+
+void hf__haul_release(struct hf__haul *haul)
+{
+    hf_worker *worker = haul->errand.worker;
+    pthread_mutex_lock(&worker->lock);
+    bool last = --haul->left == 0;
+    pthread_mutex_unlock(&worker->lock);
+    if (last)
+        hf__haul_free(haul);
 }
 
 void hf__haul_free(struct hf__haul *haul)
@@ -98,13 +184,12 @@ static void enqueue(hf_worker *worker, hf_ctx *turn)
         pthread_cond_signal(&worker->work);
 }
 
-void hf__haul_admit(struct hf__haul *haul)
+static size_t init_turns(struct hf__haul *haul)
 {
     hf_worker *worker = haul->errand.worker;
     const hf_claims *claims = haul->errand.op.claim.claims;
     size_t count = 0;
-    haul->turns =
-        claims ? hf__arena_alloc(&haul->arena, claims->count * sizeof *haul->turns) : NULL;
+    haul->turns = hf__arena_alloc(&haul->arena, claims->count * sizeof *haul->turns);
     for (size_t i = 0; haul->turns && i < claims->count; i++) {
         const hf_claimed *claimed = &claims->items[i];
         const struct hf__master *master =
@@ -112,14 +197,20 @@ void hf__haul_admit(struct hf__haul *haul)
         if (master)
             init_turn(&haul->turns[count++], haul, claimed, master);
     }
-    if (!count) {
-        hf__haul_free(haul);
-        return;
-    }
+    return count;
+}
+
+void hf__haul_admit(struct hf__haul *haul)
+{
+    hf_worker *worker = haul->errand.worker;
+    size_t count = init_turns(haul);
     hf_ctx *turns = haul->turns;
-    haul->left = count;
     pthread_mutex_lock(&worker->lock);
     bool stopping = worker->stopping;
+    if (haul->standing == HF__CLAIM_LOST)
+        count = 0;
+    haul->turn_count = count;
+    haul->left += count;
     for (size_t i = 0; i < count; i++) {
         hold(worker, &turns[i]);
         note_payload(worker, &turns[i].claimed->run);

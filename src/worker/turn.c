@@ -184,7 +184,8 @@ static bool leave_alone(hf_ctx *turn)
     if (begin_commit(turn) && !gone) {
         hf__turn_give_back(turn);
     } else {
-        report_loss(turn, lost, 0);
+        if (hf__haul_await(turn))
+            report_loss(turn, lost, 0); /* else it never was held */
         hf__turn_release(turn);
     }
     return true;

@@ -39,6 +39,7 @@ static void destroy(hf_worker *worker)
     pthread_cond_destroy(&worker->work);
     pthread_cond_destroy(&worker->claimer);
     pthread_cond_destroy(&worker->beat);
+    pthread_cond_destroy(&worker->settled);
     pthread_mutex_destroy(&worker->lock);
     pthread_mutex_destroy(&worker->beat_lock);
     if (worker->stop_fd >= 0)
@@ -78,6 +79,7 @@ static void init_locks(hf_worker *worker)
     pthread_cond_init(&worker->work, &monotonic);
     pthread_cond_init(&worker->claimer, &monotonic);
     pthread_cond_init(&worker->beat, &monotonic);
+    pthread_cond_init(&worker->settled, &monotonic);
     pthread_condattr_destroy(&monotonic);
 }
 

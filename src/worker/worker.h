@@ -53,9 +53,20 @@ struct hf__errand {
     struct hf__op op;
     hf_error error;
     pthread_cond_t *answer; /* signalled under worker->lock */
+    bool told;              /* what it brings is known before it is answered; stays */
     bool answered;
     bool left;
+    void (*settle)(
+        struct hf__errand *errand); /* before an answer that was told counts; NULL: none */
     void (*dispose)(struct hf__errand *errand);
+};
+
+/* Whether the store has said that a claim holds. */
+enum hf__standing {
+    HF__CLAIM_KEPT,
+    HF__CLAIM_OPEN, /* its commit is on its way: handlers may run, but nothing of them is sent */
+    HF__CLAIM_LOST  /* it failed, or nobody knows: nothing of its runs is ever sent, since the store
+                       may give the same version to somebody else */
 };
 
 /* What one claim brought: its runs share an arena, which goes when the last of them is done
@@ -64,8 +75,13 @@ struct hf__haul {
     struct hf__errand errand; /* first: disposed of through it */
     struct hf__arena arena;
     int64_t sent_at; /* monotonic us */
-    hf_ctx *turns;
-    size_t left; /* turns not released; worker->lock */
+    hf_ctx *turns;   /* written before turn_count */
+
+    /* Under worker->lock. */
+    size_t turn_count;
+    size_t left; /* turns not released, and the claimer while it uses it */
+    enum hf__standing standing;
+    hf_ctx *unsent; /* commits that wait until the claim no longer is open */
 };
 
 enum hf__turn_state {
@@ -86,7 +102,7 @@ struct hf_ctx {
     /* Under worker->lock. */
     hf_ctx *older; /* all held turns, in no order that matters */
     hf_ctx *newer;
-    hf_ctx *behind; /* in the queue */
+    hf_ctx *behind; /* in the queue, later among the unsent */
     enum hf__turn_state state;
     int users;           /* who still needs it: its hand or its commit, both once it is abandoned */
     int wake_fd;         /* told when `lost` changes; -1: nobody waits */
@@ -190,6 +206,7 @@ struct hf_worker {
     pthread_cond_t work;    /* hands wait for the queue */
     pthread_cond_t claimer; /* the claimer waits for room, wake-ups and answers */
     pthread_cond_t beat;    /* the beat waits for its time and its answer */
+    pthread_cond_t settled; /* handlers with something to write wait for their open claim */
     hf_code end_code;       /* why it ends by itself */
     bool stopping;          /* no new claims */
     bool quit;              /* leave what is not answered yet */
@@ -255,7 +272,11 @@ void hf__masters_leave(hf_worker *worker);
 /* errand.c */
 void hf__errand_init(struct hf__errand *errand, hf_worker *worker, pthread_cond_t *answer,
                      void (*dispose)(struct hf__errand *));
-/* Sends it and waits. False: left behind, the errand is no longer the caller's. */
+void hf__errand_send(struct hf__errand *errand);
+/* Waits for the answer, or until it is told if that suffices. False: left behind, the errand is no
+ * longer the caller's. */
+bool hf__errand_await(struct hf__errand *errand, bool told_suffices);
+/* Sends it and waits for the answer. */
 bool hf__errand_run(struct hf__errand *errand);
 
 /* claimer.c */
@@ -266,9 +287,16 @@ void hf__claimer_prompt(hf_worker *worker);
 
 /* haul.c */
 struct hf__haul *hf__haul_new(hf_worker *worker);
+/* The claimer is done with it. */
+void hf__haul_release(struct hf__haul *haul);
 void hf__haul_free(struct hf__haul *haul);
 /* Puts the claimed runs into the queue, or gives them back when the worker is stopping. */
 void hf__haul_admit(struct hf__haul *haul);
+/* Waits while the turn's claim is open. False: it is lost. */
+bool hf__haul_await(const hf_ctx *turn);
+/* How the turn's claim stands; while it is open, the turn's commit is kept, and sent when it no
+ * longer is. */
+enum hf__standing hf__haul_hold_back(hf_ctx *turn);
 
 /* adopt.c */
 /* Gives back what the store says this worker holds and it does not. The claimer's. */
@@ -289,6 +317,8 @@ bool hf__turn_overdue(const hf_ctx *turn);
 
 /* commit.c */
 void hf__turn_commit(hf_ctx *turn);
+/* Sends what the turn has ready to commit, or drops it with its lost claim. */
+void hf__turn_send(hf_ctx *turn, enum hf__standing standing);
 /* One user less; worker->lock is not held. */
 void hf__turn_release(hf_ctx *turn);
 

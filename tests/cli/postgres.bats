@@ -66,3 +66,26 @@ teardown()
     run -0 --separate-stderr holdfast list
     [[ "$stderr" == *"no such runs in the PostgreSQL store"* ]]
 }
+
+@test "a role is granted a tenant, reads it alone, and loses it again" {
+    app="hf_cli_app_$$"
+    holdfast tenant create acme
+    holdfast --tenant acme workflow create w
+    holdfast workflow create w
+    holdfast trigger w -q
+    psql -qX "$HOLDFAST_STORE" -c "CREATE ROLE $app LOGIN"
+    run -0 holdfast tenant grant acme "$app" --json
+    [ "$output" = "{\"tenant\":\"acme\",\"role\":\"$app\",\"granted\":true}" ]
+    as_app="$HOLDFAST_STORE&user=$app"
+    id=$(psql -AtqX "$as_app" -c "SELECT holdfast.trigger('w')")
+    [ "$(psql -AtqX "$as_app" -c "SELECT id FROM holdfast.runs")" = "$id" ]
+    [ "$(holdfast --tenant acme get "$id" --json | jq -r .actor)" = "$app" ]
+    run -0 holdfast tenant grant acme "$app" --read-only
+    run ! psql -AtqX "$as_app" -c "SELECT holdfast.trigger('w')"
+    run -4 holdfast tenant grant default "$app"
+    run -3 holdfast tenant grant acme nobody_at_all
+    run -0 holdfast tenant revoke acme "$app"
+    run -3 holdfast tenant revoke acme "$app"
+    run ! psql -AtqX "$as_app" -c "SELECT 1 FROM holdfast.runs"
+    psql -qX "$HOLDFAST_STORE" -c "DROP ROLE $app"
+}

@@ -7,6 +7,7 @@
 
 #include "client/client.h"
 #include "contract/sql.h"
+#include "kernel/batch.h"
 #include "store/sqlite.h"
 #include "support/invariants.h"
 #include "util/clock.h"
@@ -32,6 +33,12 @@ static atomic_int answers_to_lose;
 static atomic_int commits_to_lose;
 static atomic_int lost_count;
 static void (*_Atomic lost_callback)(void);
+static atomic_int next_fate; /* plus 1; 0: as the backend does it */
+static void (*_Atomic fate_callback)(void);
+static _Thread_local struct {
+    hf__told told; /* NULL: the commit at hand is not foretold */
+    struct hf__batch *batch;
+} foretold;
 
 void lose_answers(int count)
 {
@@ -51,6 +58,12 @@ void when_lost(void (*callback)(void))
 int answers_lost(void)
 {
     return atomic_load(&lost_count);
+}
+
+void foretell_next(enum fate fate, void (*meanwhile)(void))
+{
+    atomic_store(&fate_callback, meanwhile);
+    atomic_store(&next_fate, (int)fate + 1);
 }
 
 static bool is_armed(atomic_int *counter)
@@ -73,9 +86,54 @@ static hf_code lose(struct hf__conn *conn, bool *unknown, hf_error *err)
     return hf__fail(err, HF_UNAVAILABLE, "the answer was lost on purpose");
 }
 
+static void faulty_foretell(struct hf__conn *conn, hf__told told, void *arg)
+{
+    if (atomic_load(&next_fate)) {
+        foretold.told = told;
+        foretold.batch = arg;
+    } else if (real->foretell) {
+        real->foretell(conn, told, arg);
+    }
+}
+
+static hf_code refuse(struct hf__conn *conn, hf_error *err)
+{
+    real->rollback(conn);
+    hf__fail(err, HF_STORE, "the commit was refused on purpose");
+    strcpy(err->sqlstate, "40001");
+    return err->code;
+}
+
+/* As PostgreSQL does it, on any backend. A claim that found nothing leaves the fate to the next. */
+static hf_code commit_foretold(struct hf__conn *conn, const struct hf__wake *wake, bool *unknown,
+                               hf_error *err)
+{
+    hf__told told = foretold.told;
+    foretold.told = NULL;
+    hf_code code = real->sync(conn, err);
+    if (code != HF_OK)
+        return code;
+    told(foretold.batch);
+    if (!foretold.batch->ops[0]->told)
+        return real->commit(conn, wake, unknown, err);
+    enum fate fate = (enum fate)(atomic_exchange(&next_fate, 0) - 1);
+    void (*meanwhile)(void) = atomic_load(&fate_callback);
+    if (meanwhile)
+        meanwhile();
+    if (fate == COMMIT_IS_REFUSED)
+        return refuse(conn, err);
+    if (fate == COMMIT_IS_PREVENTED)
+        real->rollback(conn);
+    else
+        code = real->commit(conn, wake, unknown, err);
+    return fate == COMMIT_WORKS ? code : lose(conn, unknown, err);
+}
+
 static hf_code faulty_commit(struct hf__conn *conn, const struct hf__wake *wake, bool *unknown,
                              hf_error *err)
 {
+    if (foretold.told)
+        return commit_foretold(conn, wake, unknown, err);
     if (is_armed(&commits_to_lose)) {
         real->rollback(conn);
         return lose(conn, unknown, err);
@@ -111,6 +169,7 @@ static void make_driver(void)
     real = fx.backend == BACKEND_POSTGRES ? &hf__postgres_driver : &hf__sqlite_driver;
     driver = *real;
     driver.open = noting_open;
+    driver.foretell = faulty_foretell;
     driver.commit = faulty_commit;
     driver.lost = faulty_lost;
     driver.disconnect = faulty_disconnect;
@@ -385,6 +444,7 @@ int fixture_tear_down(void **state)
     lose_answers(0);
     lose_commits(0);
     when_lost(NULL);
+    atomic_store(&next_fate, 0);
     hf_close(fx.client);
     hf_close(fx.other);
     fx.client = fx.other = NULL;

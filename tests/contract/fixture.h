@@ -140,6 +140,15 @@ const char *text_of(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void lose_answers(int count);
 /* The next `count` commits of flushes do not happen, and nobody can know. */
 void lose_commits(int count);
+/* The next claim that may be handed out before its commit is answered is, on every backend; then `meanwhile` is called
+ * (NULL: nothing), then the commit meets its fate. */
+enum fate {
+    COMMIT_WORKS,
+    COMMIT_IS_REFUSED,   /* does not happen, as everybody knows; trying again might help */
+    COMMIT_IS_PREVENTED, /* does not happen, and nobody knows */
+    ANSWER_IS_LOST       /* happens, and nobody knows */
+};
+void foretell_next(enum fate fate, void (*meanwhile)(void));
 /* Called once, when the next one is lost, before anybody can send it again. */
 void when_lost(void (*callback)(void));
 /* Another engine on the same store, as another process would have; NULL where there can be none (in memory). */

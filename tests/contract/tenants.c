@@ -95,7 +95,7 @@ static void a_stranger_with_the_right_version_cannot_hold_a_run(void **state)
     hf_step_record step = { held->run.id, held->run.version, WORKER, "s", "succeeded", "1" };
     const char *before = dump();
     (void)state;
-    for (hf_turn turn = HF_TURN_SUCCEED; turn <= HF_TURN_GIVE_BACK; turn++) {
+    for (hf_turn turn = HF_TURN_SUCCEED; turn <= HF_TURN_GO_ON; turn++) {
         hf_transition t = turn_of(held, turn);
         const char *const mail[] = { held->mail[0].id };
         t.consumed = mail;
@@ -181,6 +181,7 @@ static void a_strangers_locks_are_other_locks(void **state)
     hf_lock stolen = mine;
     stolen.token = 77;
     assert_code(hf_lock_renew(fx.other, &stolen, HF_MINUTES(1), &fx.error), HF_STALE);
+    assert_code(hf_lock_release(fx.other, &stolen, &fx.error), HF_STALE);
     assert_ok(hf_lock_release(fx.other, &theirs, &fx.error));
     assert_ok(hf_lock_renew(fx.client, &mine, HF_MINUTES(1), &fx.error));
 }
@@ -196,6 +197,125 @@ static void a_commit_cannot_start_children_in_another_tenant(void **state)
     t.children = &child;
     t.child_count = 1;
     assert_code(try_commit(&t), HF_UNKNOWN_WORKFLOW);
+}
+
+static void a_stranger_counts_and_forks_nothing(void **state)
+{
+    const hf_claimed *held = ours();
+    int64_t counts[HF_STATUS_COUNT];
+    hf_triggered out;
+    const char *before = dump();
+    (void)state;
+    assert_ok(hf_child_counts(fx.client, counts, held->run.id, &fx.error));
+    assert_int_equal(counts[HF_CANCELLED], 1);
+    assert_ok(hf_child_counts(fx.other, counts, held->run.id, &fx.error));
+    for (int status = 0; status < HF_STATUS_COUNT; status++)
+        assert_int_equal(counts[status], 0);
+    assert_code(hf_fork(fx.other, &out, held->run.id, NULL, NULL, &fx.error), HF_NOT_FOUND);
+    assert_string_equal(before, dump());
+}
+
+static void a_stranger_cannot_use_our_workflows_in_any_trigger(void **state)
+{
+    hf_trigger_spec specs[2] = { spec_of(WORK), spec_of(WORK) };
+    hf_triggered made[2];
+    hf_transition first = { .version = HF_TRANSITION_VERSION, .turn = HF_TURN_WAIT };
+    const char *before = dump();
+    (void)state;
+    specs[1].flow_key = "customer";
+    assert_code(hf_trigger_many(fx.other, made, specs, 2, &fx.error), HF_UNKNOWN_WORKFLOW);
+    assert_code(hf_trigger_with(fx.other, &made[0], &specs[0], &first, &fx.error),
+                HF_UNKNOWN_WORKFLOW);
+    assert_code(hf_workflow_weight(fx.other, WORK, "customer", 5, &fx.error), HF_UNKNOWN_WORKFLOW);
+    assert_string_equal(before, dump());
+    assert_int_equal(sql_number("SELECT count(*) FROM lane WHERE flow_key = 'customer'"), 0);
+}
+
+static void a_strangers_key_is_no_conflict_in_any_trigger(void **state)
+{
+    hf_workflow workflow = { .name = WORK };
+    hf_trigger_spec spec = spec_of(WORK);
+    hf_transition first = { .version = HF_TRANSITION_VERSION, .turn = HF_TURN_WAIT };
+    hf_triggered made;
+    (void)state;
+    assert_ok(hf_workflow_put(fx.other, &workflow, 0, &fx.error));
+    spec.key = "k";
+    spec.input = "1";
+    trigger_spec(&spec);
+    spec.input = "2";
+    assert_ok(hf_trigger_with(fx.other, &made, &spec, &first, &fx.error));
+    assert_false(made.existed);
+    assert_ok(hf_trigger_many(fx.other, &made, &spec, 1, &fx.error));
+    assert_true(made.existed); /* its own */
+}
+
+static hf_schedule_spec nightly(void)
+{
+    hf_schedule_spec spec = HF_SCHEDULE_INIT;
+    spec.name = "nightly";
+    spec.cron = "@daily";
+    spec.workflow = WORK;
+    return spec;
+}
+
+static void a_stranger_has_schedules_of_its_own(void **state)
+{
+    hf_schedule_spec spec = nightly();
+    hf_schedule *schedule = NULL;
+    hf_schedules *all = NULL;
+    int64_t times[3];
+    size_t found = 0;
+    (void)state;
+    assert_ok(hf_schedule_set(fx.client, &spec, &fx.error));
+    const char *before = dump();
+    assert_code(hf_schedule_get(fx.other, &schedule, "nightly", &fx.error), HF_NOT_FOUND);
+    assert_code(hf_schedule_next(fx.other, "nightly", times, 3, &found, &fx.error), HF_NOT_FOUND);
+    assert_code(hf_schedule_pause(fx.other, "nightly", &fx.error), HF_NOT_FOUND);
+    assert_code(hf_schedule_resume(fx.other, "nightly", &fx.error), HF_NOT_FOUND);
+    assert_code(hf_schedule_delete(fx.other, "nightly", &fx.error), HF_NOT_FOUND);
+    assert_code(hf_schedule_set(fx.other, &spec, &fx.error), HF_UNKNOWN_WORKFLOW);
+    assert_ok(hf_schedule_list(fx.other, &all, &fx.error));
+    assert_int_equal(all->count, 0);
+    hf_schedules_free(all);
+    assert_string_equal(before, dump());
+    assert_ok(hf_schedule_delete(fx.client, "nightly", &fx.error));
+}
+
+static void a_stranger_has_tokens_of_its_own(void **state)
+{
+    hf_token_spec spec = HF_TOKEN_INIT;
+    hf_token_made made;
+    hf_token_access access;
+    hf_tokens *tokens = NULL;
+    (void)state;
+    spec.name = "web";
+    spec.roles = HF_ROLE_ADMIN;
+    assert_ok(hf_token_create(fx.client, &made, &spec, &fx.error));
+    assert_code(hf_token_revoke(fx.other, made.id, &fx.error), HF_NOT_FOUND);
+    assert_ok(hf_token_list(fx.other, &tokens, &fx.error));
+    assert_int_equal(tokens->count, 0);
+    hf_tokens_free(tokens);
+    /* whoever checks it, it is ours */
+    assert_ok(hf_token_check(fx.other, made.secret, &access, &fx.error));
+    assert_string_equal(access.tenant, fx.tenant);
+}
+
+static void a_stranger_does_not_learn_whom_else_a_worker_serves(void **state)
+{
+    hf_worker_list *workers = NULL;
+    (void)state;
+    sql("INSERT INTO worker (name, tenants, serves, host, pid, program, threads, started_at, "
+        "seen_at, expires_at) VALUES ('both-%s', '[\"%s\",\"%s\"]', '[\"*\"]', 'h', 1, 'p', 1, 1, "
+        "1, 1)",
+        fx.tenant, fx.tenant, fx.other_tenant);
+    sql("INSERT INTO worker (name, tenants, serves, host, pid, program, threads, started_at, "
+        "seen_at, expires_at) VALUES ('mine-%s', '[\"%s\"]', '[\"*\"]', 'h', 1, 'p', 1, 1, 1, 1)",
+        fx.tenant, fx.tenant);
+    assert_ok(hf_workers(fx.other, &workers, &fx.error));
+    assert_int_equal(workers->count, 1);
+    assert_string_equal(workers->items[0].tenants, text_of("[\"%s\"]", fx.other_tenant));
+    hf_worker_list_free(workers);
+    sql("DELETE FROM worker");
 }
 
 /* ---- Tenants themselves ---- */
@@ -252,6 +372,12 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(one_key_in_two_tenants_is_two_runs),
     CONTRACT_TEST(a_strangers_locks_are_other_locks),
     CONTRACT_TEST(a_commit_cannot_start_children_in_another_tenant),
+    CONTRACT_TEST(a_stranger_counts_and_forks_nothing),
+    CONTRACT_TEST(a_stranger_cannot_use_our_workflows_in_any_trigger),
+    CONTRACT_TEST(a_strangers_key_is_no_conflict_in_any_trigger),
+    CONTRACT_TEST(a_stranger_has_schedules_of_its_own),
+    CONTRACT_TEST(a_stranger_has_tokens_of_its_own),
+    CONTRACT_TEST(a_stranger_does_not_learn_whom_else_a_worker_serves),
     CONTRACT_TEST(a_tenant_must_exist_to_be_used),
     CONTRACT_TEST(creating_a_tenant_twice_is_no_mistake),
     CONTRACT_TEST(what_runs_in_a_disabled_tenant_may_be_finished),

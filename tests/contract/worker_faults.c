@@ -94,7 +94,8 @@ static void a_worker_gives_back_what_it_claimed_without_hearing_of_it(void **sta
     assert_int_equal(answers_lost(), lost + 1);
     expect_journal(id, "created started given_back started succeeded");
     assert_int_equal(get(id)->attempt, 1);
-    assert_int_equal(atomic_load(&calls), 1);
+    /* Where the claim is handed out early, its handler may have begun before the answer was lost. */
+    assert_in_range(atomic_load(&calls), 1, fx.backend == BACKEND_POSTGRES ? 2 : 1);
 }
 
 static void a_worker_stops_by_itself_when_the_schema_needs_a_newer_program(void **state)

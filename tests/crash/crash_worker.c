@@ -8,6 +8,7 @@
  *
  * A handler sleeps as long as the run's input says, {"ms": 20, "stubborn": 1}, else up to 5 ms and seldom 800, stubbornly.
  * Unless it is stubborn, it looks now and then whether it still holds the run. "pad" makes its result so many bytes larger.
+ * "kill" kills its worker.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <holdfast/holdfast.h>
 
@@ -98,6 +99,8 @@ static hf_code handle(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
     hf_id_format(hf_ctx_run(ctx), run);
     snprintf(token, sizeof token, "%s-%d-%u", name, (int)getpid(), atomic_fetch_add(&tokens, 1));
     say("start %s %s %d\n", token, run, hf_ctx_attempt(ctx));
+    if (number_in(input, "\"kill\":", 0) && hf_ctx_attempt(ctx) == 1)
+        kill(getpid(), SIGKILL);
     long ms = number_in(input, "\"ms\":", some_ms());
     bool stubborn = ms == LONG_MS || number_in(input, "\"stubborn\":", 0) != 0;
     hf_code code = work_for(ctx, ms, stubborn);

@@ -27,6 +27,7 @@ reference_pages="docs/cli.md docs/lifecycle.md docs/postgres.md"
 @test "docs/c-api.md works as shown" { page docs/c-api.md; }
 @test "docs/operations.md works as shown" { page docs/operations.md; }
 @test "docs/repair.md works as shown" { page docs/repair.md; }
+@test "docs/access.md works as shown" { page docs/access.md; }
 @test "docs/tenants.md works as shown" { page docs/tenants.md; }
 @test "docs/journal.md works as shown" { page docs/journal.md; }
 @test "docs/schedules.md works as shown" { page docs/schedules.md; }
@@ -39,13 +40,13 @@ reference_pages="docs/cli.md docs/lifecycle.md docs/postgres.md"
     diff "$HOLDFAST_SOURCE/docs/lifecycle.md" <("$HOLDFAST_BUILD/tests/lifecycle_doc")
 }
 
-@test "the example programs of docs/c-api.md and docs/functions.md call every public function" {
+@test "the example programs of docs/c-api.md, docs/functions.md and docs/access.md call every public function" {
     cd "$HOLDFAST_SOURCE"
     cat include/holdfast/*.h | tr '\n' ' ' | grep -oE 'HF_PUBLIC[^;{]*\(' | grep -oE '\bhf_[a-z0-9_]+ ?\(' |
         tr -d ' (' | sort -u >"$BATS_TEST_TMPDIR/declared"
     [ -s "$BATS_TEST_TMPDIR/declared" ]
     while read -r name; do
-        sed -n '/^```c /,/^```$/p' docs/c-api.md docs/functions.md docs/versions.md | grep -qE "\b$name\(" || { echo "not called: $name"; false; }
+        sed -n '/^```c /,/^```$/p' docs/c-api.md docs/functions.md docs/versions.md docs/access.md | grep -qE "\b$name\(" || { echo "not called: $name"; false; }
     done <"$BATS_TEST_TMPDIR/declared"
 }
 

@@ -65,6 +65,7 @@ static const struct allowed {
     { "charge_starts", "SCAN s", "the one workflow" },
     { "served_lanes", "SCAN l", "a worker that serves all tenants learns all lanes" },
     { "count_runs", "SCAN r", "counts what an operator's filter matches" },
+    { "list_tokens", "SEARCH api_token", "all tokens of a tenant, for an operator" },
 };
 
 static bool starts_with(const char *text, const char *start)

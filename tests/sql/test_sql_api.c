@@ -150,7 +150,7 @@ static void a_role_may_do_what_it_was_granted_and_no_more(void **state)
           "GRANT USAGE ON SCHEMA holdfast TO hf_sql_app, hf_sql_reader;"
           "GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA holdfast TO hf_sql_app;"
           "GRANT SELECT ON holdfast.runs, holdfast.run, holdfast.workflow, holdfast.tenant "
-          "TO hf_sql_reader");
+          "TO hf_sql_reader; SELECT holdfast.tenant_grant('*', 'hf_sql_reader', true)");
     PGconn *app = connect_as("hf_sql_app");
     PGconn *reader = connect_as("hf_sql_reader");
     const char *id = pg_text(app, "SELECT holdfast.trigger('work')");

@@ -27,6 +27,21 @@ declared()
     diff <(declared) <(exported)
 }
 
+# Those that are about the store, or about whoever opens it, and not about one tenant's belongings.
+store_wide="hf_open hf_open_as hf_close hf_schema hf_store_now hf_tenant_create hf_tenant_disable hf_tenant_list hf_tenant_grant
+hf_tenant_revoke hf_token_create hf_worker_new"
+
+@test "every function of a client is tried with another tenant's things" {
+    functions=$(cat "$HOLDFAST_SOURCE"/include/holdfast/*.h | tr '\n' ' ' | grep -oE 'HF_PUBLIC[^;]*;' |
+        grep -E '\(.*hf_client \*' | sed -E 's/^[^(]*\b(hf_[a-z0-9_]+)\(.*/\1/' | sort -u)
+    [ "$(wc -l <<<"$functions")" -gt 40 ]
+    for name in $functions; do
+        [[ " $(echo $store_wide) " == *" $name "* ]] && continue
+        echo "$name"
+        tr -d ' \n' <"$HOLDFAST_SOURCE/tests/contract/tenants.c" | grep -q "$name(fx.other"
+    done
+}
+
 @test "each public header compiles alone, as C17 and as C++" {
     for header in "$HOLDFAST_SOURCE"/include/holdfast/*.h; do
         for language in "c -std=c17" "c++ -std=c++17"; do

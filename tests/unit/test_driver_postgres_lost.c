@@ -82,6 +82,96 @@ static void a_backend_that_dies_in_its_commit_leaves_it_unknown(void **state)
     driver->disconnect(conn);
 }
 
+/* ---- what a commit foretells ---- */
+
+struct telling {
+    int count;
+    const struct hf__table *answer;
+    int rows; /* of the answer, when it was told */
+};
+
+static void note_telling(void *arg)
+{
+    struct telling *telling = arg;
+    telling->count++;
+    telling->rows = telling->answer ? telling->answer->nrows : 0;
+}
+
+static void a_commit_is_foretold_with_its_answers_before_it_is_done(void **state)
+{
+    NEED_SERVER();
+    struct hf__conn *conn = connected(db);
+    struct killer killer;
+    struct hf__table slow = items(1, 1), answer = table(1);
+    struct telling telling = { .answer = &answer };
+    bool unknown = false;
+    start_killer(&killer, conn); /* which ends it in its commit */
+    ok(driver->begin(conn, &failure));
+    ok(ask(conn, ADD_SLOWLY_COMMITTED, &slow, NULL, &failure));
+    ok(ask(conn, COUNT, NULL, &answer, &failure));
+    driver->foretell(conn, note_telling, &telling);
+    hf_code code = driver->commit(conn, NULL, &unknown, &failure);
+    pthread_join(killer.thread, NULL);
+    assert_failed(code, HF_UNAVAILABLE, "57P01");
+    assert_true(unknown);
+    assert_int_equal(telling.count, 1);
+    assert_int_equal(telling.rows, 1);
+    driver->disconnect(conn);
+}
+
+static void a_commit_is_foretold_once_and_the_next_is_not(void **state)
+{
+    NEED_SERVER();
+    struct hf__conn *conn = connected(db);
+    struct telling telling = { 0 };
+    bool unknown = false;
+    for (int i = 1; i <= 3; i++) {
+        struct hf__table one = items(i, 1);
+        ok(driver->begin(conn, &failure));
+        ok(ask(conn, ADD, &one, NULL, &failure));
+        if (i < 3)
+            driver->foretell(conn, note_telling, &telling);
+        ok(driver->commit(conn, NULL, &unknown, &failure));
+        assert_int_equal(telling.count, i < 3 ? i : 2);
+    }
+    driver->disconnect(conn);
+    assert_int_equal(stored(), 3);
+}
+
+static void nothing_is_foretold_when_a_statement_fails(void **state)
+{
+    NEED_SERVER();
+    struct hf__conn *conn = connected(db);
+    struct hf__table sqlstate = one_text("22012");
+    struct telling telling = { 0 };
+    bool unknown = true;
+    ok(driver->begin(conn, &failure));
+    ok(ask(conn, RAISE, &sqlstate, NULL, &failure));
+    driver->foretell(conn, note_telling, &telling);
+    assert_int_not_equal(driver->commit(conn, NULL, &unknown, &failure), HF_OK);
+    driver->rollback(conn);
+    assert_false(unknown);
+    ok(driver->begin(conn, &failure));
+    ok(driver->commit(conn, NULL, &unknown, &failure));
+    assert_int_equal(telling.count, 0);
+    driver->disconnect(conn);
+}
+
+static void nothing_is_foretold_behind_a_pooler(void **state)
+{
+    NEED_SERVER();
+    struct hf__conn *conn = connected(pooled);
+    struct hf__table one = items(1, 1);
+    struct telling telling = { 0 };
+    bool unknown = false;
+    ok(driver->begin(conn, &failure));
+    ok(ask(conn, ADD, &one, NULL, &failure));
+    driver->foretell(conn, note_telling, &telling);
+    ok(driver->commit(conn, NULL, &unknown, &failure));
+    assert_int_equal(telling.count, 0);
+    driver->disconnect(conn);
+}
+
 static void a_line_that_breaks_in_silence_leaves_the_commit_unknown(void **state)
 {
     NEED_SERVER();
@@ -293,6 +383,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_backend_that_is_terminated_is_a_lost_connection),
         TEST(a_backend_that_dies_in_its_commit_leaves_it_unknown),
+        TEST(a_commit_is_foretold_with_its_answers_before_it_is_done),
+        TEST(a_commit_is_foretold_once_and_the_next_is_not),
+        TEST(nothing_is_foretold_when_a_statement_fails),
+        TEST(nothing_is_foretold_behind_a_pooler),
         TEST(a_line_that_breaks_in_silence_leaves_the_commit_unknown),
         TEST(an_idle_connection_that_was_ended_is_noticed_at_its_next_use),
         TEST(a_server_that_is_not_there_is_unavailable),

@@ -118,7 +118,8 @@ SELECT r.tenant_id, r.id, w.name, r.lane, r.priority, r.status, r.watched, r.pau
 -- takes: rows (tenant int, id uuid)
 -- gives: (id uuid, parent uuid, told bool)
 SELECT c.id, r.id,
-       EXISTS (SELECT 1 FROM holdfast.signal s WHERE s.run_id = r.id AND s.id = 'child:' || c.id::text)
+       EXISTS (SELECT 1 FROM holdfast.signal s
+                WHERE s.run_id = r.id AND s.id = 'child:' || c.id::text AND s.tenant_id = c.tenant OFFSET 0)
   FROM (SELECT n.tenant, n.id,
                (SELECT o.parent FROM holdfast.run o WHERE o.tenant_id = n.tenant AND o.id = n.id) AS parent
           FROM unnest($1::int[], $2::uuid[]) AS n(tenant, id) OFFSET 0) c
@@ -128,8 +129,8 @@ SELECT c.id, r.id,
 -- Where runs stand, without a lock: tells a refused holder why. Serves: commits, steps and heartbeats that were
 -- refused.
 -- takes: rows (tenant int, id uuid)
--- gives: (id uuid, status int, version bigint)
-SELECT r.id, r.status, r.version FROM unnest($1::int[], $2::uuid[]) AS n(tenant, id)
+-- gives: (id uuid, status int, version bigint, tenant int)
+SELECT r.id, r.status, r.version, r.tenant_id FROM unnest($1::int[], $2::uuid[]) AS n(tenant, id)
   JOIN holdfast.run r ON r.tenant_id = ANY (ARRAY[n.tenant]) AND r.id = n.id;
 
 -- name: find_committed
@@ -150,11 +151,11 @@ SELECT e.run_id, e.data
 -- `done` are ids, `timers` are keys, each a JSON array or null. What is done comes from a subquery that does not depend
 -- on the row, so that it is hashed: a parent may be done with a hundred thousand ends. Served by signal_mailbox. Serves:
 -- commits to waiting, resume.
--- takes: rows (run uuid, seen_position bigint, seen_at bigint, done text, timers text)
+-- takes: rows (tenant int, run uuid, seen_position bigint, seen_at bigint, done text, timers text)
 -- gives: (run uuid, child_ends int, failed_child bool, unseen bool, next_visible bigint)
 SELECT n.run, m.child_ends, m.failed_child, m.unseen, m.next_visible
-  FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::text[], $5::text[])
-       AS n(run, seen_position, seen_at, done, timers)
+  FROM unnest($1::int[], $2::uuid[], $3::bigint[], $4::bigint[], $5::text[], $6::text[])
+       AS n(tenant, run, seen_position, seen_at, done, timers)
  CROSS JOIN LATERAL (
     SELECT count(*) FILTER (WHERE s.type = 'child')::int AS child_ends,
            coalesce(bool_or(s.failed_child), false) AS failed_child,
@@ -162,9 +163,9 @@ SELECT n.run, m.child_ends, m.failed_child, m.unseen, m.next_visible
                             AND NOT (s.position <= n.seen_position AND s.visible_at <= n.seen_at)), false) AS unseen,
            min(s.visible_at) FILTER (WHERE s.visible_at > holdfast.now()) AS next_visible
       FROM holdfast.signal s
-     WHERE s.run_id = n.run AND s.consumed_at IS NULL
+     WHERE s.run_id = n.run AND s.tenant_id = n.tenant AND s.consumed_at IS NULL
        AND (s.run_id, s.id) NOT IN (
-               SELECT o.run, d.id FROM unnest($1::uuid[], $4::text[]) AS o(run, done),
+               SELECT o.run, d.id FROM unnest($2::uuid[], $5::text[]) AS o(run, done),
                       json_array_elements_text(o.done::json) AS d(id))
        AND (s.timer_key IS NULL
             OR s.timer_key <> ALL (ARRAY(SELECT json_array_elements_text(n.timers::json))))) m;
@@ -259,7 +260,7 @@ SELECT o.id, o.watched::int FROM ok o;
 -- given back without being prolonged, so that it does not cost its holder all other leases; nobody can claim it
 -- meanwhile. Served by the primary key of run. Serves: worker heartbeat.
 -- takes: rows (tenant int, id uuid, version bigint, lease bigint)
--- gives: (id uuid, version bigint)
+-- gives: (id uuid, version bigint, tenant int)
 WITH h AS MATERIALIZED (
     SELECT n.tenant, n.id, n.version, n.lease
       FROM unnest($1::int[], $2::uuid[], $3::bigint[], $4::bigint[]) AS n(tenant, id, version, lease)
@@ -272,7 +273,7 @@ WITH h AS MATERIALIZED (
     UPDATE holdfast.run r SET run_at = least(holdfast.now() + d.lease, r.timeout_at)
       FROM held d WHERE r.tenant_id = ANY (ARRAY[d.tenant_id]) AND r.id = d.id
 )
-SELECT r.id, r.version
+SELECT r.id, r.version, r.tenant_id
   FROM h JOIN holdfast.run r ON r.tenant_id = ANY (ARRAY[h.tenant]) AND r.id = h.id AND r.version = h.version
    AND r.status = 1;
 

@@ -1,17 +1,18 @@
 -- name: find_signals
 -- Signals that have arrived before, by id, consumed or not. Under the run's lock. Serves: signal.
--- takes: rows (run uuid, id text)
+-- takes: rows (tenant int, run uuid, id text)
 -- gives: (run uuid, id text)
-SELECT n.run, n.id FROM unnest($1::uuid[], $2::text[]) AS n(run, id)
- WHERE EXISTS (SELECT 1 FROM holdfast.signal s WHERE s.run_id = n.run AND s.id = n.id OFFSET 0);
+SELECT n.run, n.id FROM unnest($1::int[], $2::uuid[], $3::text[]) AS n(tenant, run, id)
+ WHERE EXISTS (SELECT 1 FROM holdfast.signal s WHERE s.run_id = n.run AND s.id = n.id AND s.tenant_id = n.tenant OFFSET 0);
 
 -- name: find_stale_signals
 -- Signals that were journalled as stale before, by what their journal line says. They have no place in the mailbox to
 -- be known by. Under the run's lock. Served by the primary key of event. Serves: signals with a token.
--- takes: rows (run uuid, data text)
+-- takes: rows (tenant int, run uuid, data text)
 -- gives: (run uuid, data text)
-SELECT n.run, n.data FROM unnest($1::uuid[], $2::text[]) AS n(run, data)
- WHERE EXISTS (SELECT 1 FROM holdfast.event e WHERE e.run_id = n.run AND e.kind = 4 AND e.data = n.data OFFSET 0);
+SELECT n.run, n.data FROM unnest($1::int[], $2::uuid[], $3::text[]) AS n(tenant, run, data)
+ WHERE EXISTS (SELECT 1 FROM holdfast.event e
+                WHERE e.run_id = n.run AND e.kind = 4 AND e.data = n.data AND e.tenant_id = n.tenant OFFSET 0);
 
 -- name: insert_signals
 -- Puts mail into mailboxes of locked runs. Serves: signal, child ends.

@@ -21,3 +21,17 @@ UPDATE holdfast.tenant t SET disabled = $2 WHERE t.name = $1 RETURNING t.id;
 -- takes: nothing
 -- gives: (name text, disabled bool, created_at bigint)
 SELECT t.name, t.disabled, t.created_at FROM holdfast.tenant t ORDER BY t.name LIMIT 10000;
+
+-- name: grant_tenant
+-- Makes a role of the database a client of a tenant, held to it by row-level security. Serves: tenant grant.
+-- takes: one (tenant text, role text, read_only bool, actor text)
+-- gives: (outcome text)
+-- only: postgres
+SELECT holdfast.tenant_grant($1, $2, $3, $4);
+
+-- name: revoke_tenant
+-- Takes from a client role all it was granted. Serves: tenant revoke.
+-- takes: one (tenant text, role text)
+-- gives: (outcome text)
+-- only: postgres
+SELECT holdfast.tenant_revoke($1, $2);

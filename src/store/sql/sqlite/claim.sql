@@ -260,12 +260,12 @@ SELECT c.id, c.tenant_id, c.version
 -- name: load_mail
 -- The visible mail of claimed runs, in order. A child's end is always visible, also when the clock was set back: its
 -- parent was woken for it. Run after the claim, never inside it: the claim's snapshot is older than the lock. Served by signal_mailbox. Serves: claims.
--- takes: rows (run uuid)
+-- takes: rows (tenant int, run uuid)
 -- gives: (run uuid, id text, type text, name text, payload text, token text, sender text, position bigint, visible_at
 --   bigint, occurred_at bigint, attempts int)
 SELECT m.run_id, m.id, m.type, m.name, m.payload, m.token, m.sender, m.position, m.visible_at, m.occurred_at, m.attempts
   FROM signal m INDEXED BY signal_mailbox
- WHERE m.run_id = ?1 AND m.consumed_at IS NULL AND (m.visible_at <= holdfast_now() OR m.type = 'child')
+ WHERE m.run_id = ?2 AND m.tenant_id = ?1 AND m.consumed_at IS NULL AND (m.visible_at <= holdfast_now() OR m.type = 'child')
  ORDER BY m.visible_at, m.position LIMIT 100000;
 
 -- name: load_steps

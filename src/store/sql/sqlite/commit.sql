@@ -85,7 +85,8 @@ SELECT r.tenant_id, r.id, w.name, r.lane, r.priority, r.status, r.watched, r.pau
 -- takes: rows (tenant int, id uuid)
 -- gives: (id uuid, parent uuid, told bool)
 SELECT c.id, r.id,
-       EXISTS (SELECT 1 FROM signal s WHERE s.run_id = r.id AND s.id = 'child:' || holdfast_uuid_text(c.id))
+       EXISTS (SELECT 1 FROM signal s WHERE s.run_id = r.id AND s.id = 'child:' || holdfast_uuid_text(c.id)
+                  AND s.tenant_id = c.tenant_id)
   FROM run c JOIN run r ON r.tenant_id = c.tenant_id AND r.id = c.parent AND r.status <> 4
  WHERE c.tenant_id = ?1 AND c.id = ?2;
 
@@ -93,8 +94,8 @@ SELECT c.id, r.id,
 -- Where runs stand, without a lock: tells a refused holder why. Serves: commits, steps and heartbeats that were
 -- refused.
 -- takes: rows (tenant int, id uuid)
--- gives: (id uuid, status int, version bigint)
-SELECT id, status, version FROM run WHERE tenant_id = ?1 AND id = ?2;
+-- gives: (id uuid, status int, version bigint, tenant int)
+SELECT id, status, version, tenant_id FROM run WHERE tenant_id = ?1 AND id = ?2;
 
 -- name: find_committed
 -- Commits that the journal holds from this holder, by the version they made: an answer that was lost. Served by the
@@ -109,15 +110,16 @@ SELECT run_id, data FROM event
 -- What a mailbox holds for a run that is about to wait: child ends, whether one failed, whether anything visible is
 -- new since the holder looked, and when the next becomes visible. Left out is what the same turn takes out of it: `done`
 -- are ids, `timers` are keys, each a JSON array or null. Served by signal_mailbox. Serves: commits to waiting, resume.
--- takes: rows (run uuid, seen_position bigint, seen_at bigint, done text, timers text)
+-- takes: rows (tenant int, run uuid, seen_position bigint, seen_at bigint, done text, timers text)
 -- gives: (run uuid, child_ends int, failed_child bool, unseen bool, next_visible bigint)
-SELECT ?1, count(*) FILTER (WHERE s.type = 'child'), coalesce(max(s.failed_child), 0),
+SELECT ?2, count(*) FILTER (WHERE s.type = 'child'), coalesce(max(s.failed_child), 0),
        coalesce(max(s.visible_at <= holdfast_now() AND s.type <> 'child'
-                    AND NOT (s.position <= ?2 AND s.visible_at <= ?3)), 0),
+                    AND NOT (s.position <= ?3 AND s.visible_at <= ?4)), 0),
        min(s.visible_at) FILTER (WHERE s.visible_at > holdfast_now())
   FROM signal s INDEXED BY signal_mailbox
- WHERE s.run_id = ?1 AND s.consumed_at IS NULL AND s.id NOT IN (SELECT d.value FROM json_each(?4) d)
-   AND (s.timer_key IS NULL OR s.timer_key NOT IN (SELECT k.value FROM json_each(?5) k));
+ WHERE s.run_id = ?2 AND s.tenant_id = ?1 AND s.consumed_at IS NULL
+   AND s.id NOT IN (SELECT d.value FROM json_each(?5) d)
+   AND (s.timer_key IS NULL OR s.timer_key NOT IN (SELECT k.value FROM json_each(?6) k));
 
 -- name: update_runs
 -- Writes the decided rows of locked runs. The bits of mask say which of the large columns change: 1 state, 2 result
@@ -180,10 +182,10 @@ SELECT id, watched FROM run WHERE changes() = 1 AND tenant_id = ?1 AND id = ?2;
 -- Prolongs the leases this worker still holds, never past a run's deadline; those not given back are lost or
 -- cancelled. Served by the primary key of run. Serves: worker heartbeat.
 -- takes: rows (tenant int, id uuid, version bigint, lease bigint)
--- gives: (id uuid, version bigint)
+-- gives: (id uuid, version bigint, tenant int)
 UPDATE run SET run_at = coalesce(min(holdfast_now() + ?4, timeout_at), holdfast_now() + ?4)
  WHERE tenant_id = ?1 AND id = ?2 AND version = ?3 AND status = 1
-RETURNING id, version;
+RETURNING id, version, tenant_id;
 
 -- name: unfinished_children
 -- Whether a run has children that must be cancelled with it. Served by run_parent. Serves: cancel.

@@ -1,15 +1,15 @@
 -- name: find_signals
 -- Signals that have arrived before, by id, consumed or not. Under the run's lock. Serves: signal.
--- takes: rows (run uuid, id text)
+-- takes: rows (tenant int, run uuid, id text)
 -- gives: (run uuid, id text)
-SELECT run_id, id FROM signal WHERE run_id = ?1 AND id = ?2;
+SELECT run_id, id FROM signal WHERE run_id = ?2 AND id = ?3 AND tenant_id = ?1;
 
 -- name: find_stale_signals
 -- Signals that were journalled as stale before, by what their journal line says. They have no place in the mailbox to
 -- be known by. Under the run's lock. Served by the primary key of event. Serves: signals with a token.
--- takes: rows (run uuid, data text)
+-- takes: rows (tenant int, run uuid, data text)
 -- gives: (run uuid, data text)
-SELECT ?1, ?2 WHERE EXISTS (SELECT 1 FROM event WHERE run_id = ?1 AND kind = 4 AND data = ?2);
+SELECT ?2, ?3 WHERE EXISTS (SELECT 1 FROM event WHERE run_id = ?2 AND kind = 4 AND data = ?3 AND tenant_id = ?1);
 
 -- name: insert_signals
 -- Puts mail into mailboxes of locked runs. Serves: signal, child ends.

@@ -10,7 +10,7 @@ SELECT r.id FROM run r JOIN workflow w ON w.id = r.workflow_id
             AND NOT EXISTS (SELECT 1 FROM run p
                              WHERE p.tenant_id = r.tenant_id AND p.id = r.parent AND p.status <> 4
                                AND NOT EXISTS (SELECT 1 FROM signal s WHERE s.run_id = p.id
-                                                  AND s.id = 'child:' || holdfast_uuid_text(r.id)))))
+                                                  AND s.tenant_id = p.tenant_id AND s.id = 'child:' || holdfast_uuid_text(r.id)))))
  ORDER BY r.id LIMIT ?3;
 
 -- name: purge_runs
@@ -25,18 +25,18 @@ DELETE FROM run
             AND NOT EXISTS (SELECT 1 FROM run p
                              WHERE p.tenant_id = run.tenant_id AND p.id = run.parent AND p.status <> 4
                                AND NOT EXISTS (SELECT 1 FROM signal s WHERE s.run_id = p.id
-                                                  AND s.id = 'child:' || holdfast_uuid_text(run.id)))))
+                                                  AND s.tenant_id = p.tenant_id AND s.id = 'child:' || holdfast_uuid_text(run.id)))))
 RETURNING id;
 
 -- name: purge_belongings
 -- Removes what belonged to runs that are gone. Serves: purge, after purge_runs.
 -- takes: rows (tenant int, id uuid)
 -- gives: nothing
-DELETE FROM event WHERE run_id = ?2 AND NOT EXISTS (SELECT 1 FROM run WHERE tenant_id = ?1 AND id = ?2);
-DELETE FROM signal WHERE run_id = ?2 AND NOT EXISTS (SELECT 1 FROM run WHERE tenant_id = ?1 AND id = ?2);
-DELETE FROM task WHERE run_id = ?2 AND NOT EXISTS (SELECT 1 FROM run WHERE tenant_id = ?1 AND id = ?2);
-DELETE FROM outbox WHERE run_id = ?2 AND published_at IS NOT NULL
+DELETE FROM event WHERE tenant_id = ?1 AND run_id = ?2 AND NOT EXISTS (SELECT 1 FROM run WHERE tenant_id = ?1 AND id = ?2);
+DELETE FROM signal WHERE tenant_id = ?1 AND run_id = ?2 AND NOT EXISTS (SELECT 1 FROM run WHERE tenant_id = ?1 AND id = ?2);
+DELETE FROM task WHERE tenant_id = ?1 AND run_id = ?2 AND NOT EXISTS (SELECT 1 FROM run WHERE tenant_id = ?1 AND id = ?2);
+DELETE FROM outbox WHERE tenant_id = ?1 AND run_id = ?2 AND published_at IS NOT NULL
    AND NOT EXISTS (SELECT 1 FROM run WHERE tenant_id = ?1 AND id = ?2);
-DELETE FROM dead_letter WHERE run_id = ?2 AND NOT EXISTS (SELECT 1 FROM run WHERE tenant_id = ?1 AND id = ?2);
+DELETE FROM dead_letter WHERE tenant_id = ?1 AND run_id = ?2 AND NOT EXISTS (SELECT 1 FROM run WHERE tenant_id = ?1 AND id = ?2);
 DELETE FROM run_tag WHERE tenant_id = ?1 AND run_id = ?2
    AND NOT EXISTS (SELECT 1 FROM run WHERE tenant_id = ?1 AND id = ?2);

@@ -1,0 +1,124 @@
+/* Tokens, and who the caller is.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "server/inner.h"
+#include "server/routes.h"
+
+#include "client/client.h"
+#include "util/error.h"
+
+#include <string.h>
+
+static hf_code list(struct hf__request *request, hf_error *err)
+{
+    hf_tokens *found = NULL;
+    hf_code code = hf_token_list(request->client, &found, err);
+    if (code == HF_OK)
+        code = hf__reply_list(request, hf__token_fields, found->items, found->count,
+                              sizeof *found->items, NULL, err);
+    hf_tokens_free(found);
+    return code;
+}
+
+struct body {
+    hf_token_spec spec;
+    const char *const *roles;
+    size_t role_count;
+};
+
+#define SPEC(field, kind_, about_, ...)                                                            \
+    {                                                                                              \
+        .name = #field, .kind = HF__FIELD_##kind_, .offset = offsetof(struct body, spec.field),    \
+        .about = about_, __VA_ARGS__                                                               \
+    }
+
+static const struct hf__member members[] = {
+    SPEC(name, TEXT, "who uses it: the actor in the journal", .required = true),
+    HF__MEMBER(struct body, roles, WORDS, "read, trigger, work, operate, admin, root",
+               .count_offset = offsetof(struct body, role_count), .required = true),
+    SPEC(expires_at, TIME, "worth nothing from then on"),
+    SPEC(lifetime, DURATION, "the same from now on"),
+    HF__MEMBERS_END,
+};
+
+static const struct hf__field made_fields[] = {
+    { "id", HF__FIELD_ID, offsetof(hf_token_made, id) },
+    { "expires_at", HF__FIELD_TIME, offsetof(hf_token_made, expires_at) },
+    { NULL, HF__FIELD_TEXT, 0 },
+};
+
+static hf_code read_roles(struct body *body, hf_error *err)
+{
+    hf_code code = HF_OK;
+    for (size_t i = 0; code == HF_OK && i < body->role_count; i++) {
+        unsigned role = 0;
+        code = hf_roles_parse(body->roles[i], &role, err);
+        body->spec.roles |= role;
+    }
+    return code;
+}
+
+static hf_code create(struct hf__request *request, hf_error *err)
+{
+    struct body body = { .spec = HF_TOKEN_INIT };
+    hf_token_made made;
+    hf_code code = hf__request_body(request, &body, NULL, err);
+    if (code == HF_OK)
+        code = read_roles(&body, err);
+    if (code == HF_OK && !hf_role_allows(request->caller->may, body.spec.roles)) {
+        hf__reply_problem_as(request, 403, "forbidden", "nobody hands out more than they have",
+                             NULL);
+        return HF_OK;
+    }
+    if (code == HF_OK)
+        code = hf_token_create(request->client, &made, &body.spec, err);
+    if (code != HF_OK)
+        return code;
+    hf__buffer_add_text(&request->out, "{");
+    hf__record_members(&request->out, made_fields, &made);
+    hf__buffer_addf(&request->out, ",\"secret\":\"%s\"}", made.secret);
+    explicit_bzero(made.secret, sizeof made.secret);
+    hf__access_forget(request->server->access); /* from the first token on everybody needs one */
+    return hf__reply_done(request, 201, err);
+}
+
+static hf_code revoke(struct hf__request *request, hf_error *err)
+{
+    hf_id id;
+    hf_code code = hf__request_id(request, 0, &id, err);
+    if (code == HF_OK)
+        code = hf_token_revoke(request->client, id, err);
+    if (code == HF_OK)
+        hf__access_forget(request->server->access);
+    return code == HF_OK ? hf__reply_nothing(request) : code;
+}
+
+static hf_code me(struct hf__request *request, hf_error *err)
+{
+    struct hf__buffer *out = &request->out;
+    hf__buffer_add_text(out, "{\"tenant\":");
+    hf__json_add_text(out, request->client->tenant);
+    hf__buffer_add_text(out, ",\"actor\":");
+    hf__json_add_text(out, request->client->actor);
+    hf__buffer_add_text(out, ",\"roles\":[");
+    bool first = true;
+    for (unsigned bit = 1; bit <= HF_ROLE_ROOT; bit <<= 1)
+        if (hf_role_allows(request->caller->may, bit)) {
+            hf__buffer_addf(out, "%s\"%s\"", first ? "" : ",", hf_role_name((hf_role)bit));
+            first = false;
+        }
+    hf__buffer_add_text(out, "]}");
+    return hf__reply_done(request, 200, err);
+}
+
+const struct hf__route hf__token_routes[] = {
+    HF__ROUTE("tokens", "GET", "/v1/me", "getMe", READ, me, "Who the caller is",
+              HF__ANSWERS(200, ONE, NULL, NULL)),
+    HF__ROUTE("tokens", "GET", "/v1/tokens", "listTokens", ADMIN, list, "List tokens",
+              HF__ANSWERS(200, LIST, "Token", hf__token_fields)),
+    HF__ROUTE("tokens", "POST", "/v1/tokens", "createToken", ADMIN, create, "Make a token",
+              .details = "The answer has the secret; it is never shown again.", .body = members,
+              HF__ANSWERS(201, ONE, NULL, NULL)),
+    HF__ROUTE("tokens", "DELETE", "/v1/tokens/{id}", "revokeToken", ADMIN, revoke,
+              "Revoke a token, at once", HF__ANSWERS(204, NONE, NULL, NULL)),
+    HF__ROUTES_END,
+};

@@ -1,0 +1,47 @@
+-- name: insert_token
+-- A new API token, of whose secret only the SHA-256 (hexadecimal) is known. Nothing given back: its end has passed.
+-- Serves: token create.
+-- takes: one (id uuid, tenant int, name text, hash text, roles text, expires_at bigint, lifetime bigint, actor text)
+-- gives: (expires_at bigint)
+INSERT INTO api_token (id, tenant_id, name, hash, roles, created_at, expires_at, created_by)
+SELECT ?1, ?2, ?3, CAST(?4 AS BLOB), ?5, holdfast_now(), coalesce(?6, holdfast_now() + ?7), ?8
+ WHERE coalesce(?6 > holdfast_now(), 1)
+RETURNING expires_at;
+
+-- name: list_tokens
+-- A tenant's tokens, oldest first; served by api_token_tenant. Serves: token list.
+-- takes: one (tenant int)
+-- gives: (id uuid, name text, roles text, created_at bigint, created_by text, expires_at bigint, revoked_at bigint,
+--   revoked_by text)
+SELECT id, name, roles, created_at, created_by, expires_at, revoked_at, revoked_by
+  FROM api_token INDEXED BY api_token_tenant
+ WHERE tenant_id = ?1
+ ORDER BY tenant_id, id
+ LIMIT 10000;
+
+-- name: revoke_token
+-- Revokes a token; the first time counts. Nothing given back: there is none. Serves: token revoke.
+-- takes: one (tenant int, id uuid, actor text)
+-- gives: (revoked_at bigint)
+UPDATE api_token
+   SET revoked_at = coalesce(revoked_at, holdfast_now()),
+       revoked_by = CASE WHEN revoked_at IS NULL THEN ?3 ELSE revoked_by END
+ WHERE tenant_id = ?1 AND id = ?2
+RETURNING revoked_at;
+
+-- name: find_token
+-- Whose token has this hash; served by the hash's unique index. The one statement about tokens that is not for one
+-- tenant: which one it is, is the answer. Serves: whoever checks a token.
+-- takes: one (hash text)
+-- gives: (id uuid, tenant int, tenant_name text, disabled bool, name text, roles text, expires_at bigint,
+--   revoked_at bigint, now bigint)
+SELECT k.id, k.tenant_id, t.name, t.disabled, k.name, k.roles, k.expires_at, k.revoked_at, holdfast_now()
+  FROM api_token k JOIN tenant t ON t.id = k.tenant_id
+ WHERE k.hash = CAST(?1 AS BLOB);
+
+-- name: any_token
+-- Whether somebody has ever made a token, in any tenant: from then on servers ask for one, also when all were revoked.
+-- Serves: servers, at their start and now and then.
+-- takes: nothing
+-- gives: (found bool)
+SELECT EXISTS (SELECT 1 FROM api_token t);

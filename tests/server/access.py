@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""Who may do what over HTTP."""
+
+import subprocess
+import sys
+
+from scene import PROGRAM, Client, Server, check, make_store, run_program, wait_until
+from runner import Runner
+
+RUNNER = Runner(sys.argv)
+KIND = sys.argv[1]
+ROLES = ("read", "trigger", "work", "operate", "admin")
+
+
+def case(function):
+    def play(directory):
+        function(directory, make_store(KIND, directory))
+
+    RUNNER.case(function.__name__, play)
+
+
+def token(url, role, name=None, tenant="default"):
+    return run_program("--store", url, "--tenant", tenant, "token", "create", name or role, "--role", role).stdout.strip()
+
+
+def holder(server, secret):
+    return Client(server.port, {"Authorization": f"Bearer {secret}"})
+
+
+def prepare(url):
+    run_program("--store", url, "migrate")
+    run_program("--store", url, "workflow", "create", "idle.v1")
+
+
+@case
+def each_role_opens_what_it_is_for(directory, url):
+    prepare(url)
+    secrets = {role: token(url, role) for role in ROLES}
+    tries = {
+        "read": ("GET", "/v1/runs", None, ROLES),
+        "trigger": ("POST", "/v1/runs", {"workflow": "idle.v1"}, ("trigger", "admin")),
+        "work": ("POST", "/v1/work/heartbeat", {"worker": "w", "runs": []}, ("work", "admin")),
+        "operate": ("PUT", "/v1/workflows/idle.v1", {}, ("operate", "admin")),
+        "admin": ("GET", "/v1/tokens", None, ("admin",)),
+        "root": ("GET", "/v1/tenants", None, ()),
+    }
+    with Server(directory, url) as server:
+        for role, secret in secrets.items():
+            client = holder(server, secret)
+            for method, path, body, allowed in tries.values():
+                answer = client.ask(method, path, body)
+                check((answer.status < 300) == (role in allowed), f"{role}: {method} {path}: {answer.status}")
+                check(role in allowed or answer.problem == "forbidden", answer.text)
+            me = client.get("/v1/me").json
+            check(me["tenant"] == "default" and me["actor"] == role and role in me["roles"], me)
+
+
+@case
+def without_a_good_token_nothing_is_told(directory, url):
+    prepare(url)
+    token(url, "read")
+    with Server(directory, url) as server:
+        check(server.client.get("/v1/runs").problem == "no_token", "no token")
+        check(server.client.get("/v1/runs").headers["WWW-Authenticate"].startswith("Bearer"), "says how")
+        for bad in ("x", "hf_" + "A" * 43, "hf_" + "A" * 5000):
+            answer = holder(server, bad).get("/v1/runs")
+            check((answer.status, answer.problem) == (401, "bad_token"), answer.text)
+        check(server.client.get("/healthz").status == 200, "health needs none")
+        answer = server.client.get("/v1/runs", headers={"Holdfast-Tenant": "default"})
+        check(answer.status == 401, "naming a tenant is no token")
+
+
+@case
+def a_token_is_worth_nothing_in_another_tenant(directory, url):
+    prepare(url)
+    run_program("--store", url, "tenant", "create", "acme")
+    run_program("--store", url, "--tenant", "acme", "workflow", "create", "idle.v1")
+    ours, theirs = token(url, "admin"), token(url, "admin", tenant="acme")
+    with Server(directory, url) as server:
+        run = holder(server, ours).trigger("idle.v1")
+        stranger = Client(server.port, {"Authorization": f"Bearer {theirs}", "Holdfast-Tenant": "default"})
+        check(stranger.get(f"/v1/runs/{run}").status == 404, "another tenant's run is not there")
+        check(stranger.post(f"/v1/runs/{run}/cancel").status == 404, "nor can it be cancelled")
+        check(stranger.get("/v1/runs").json["items"] == [], "nor listed")
+
+
+@case
+def a_token_is_made_shown_once_and_revoked(directory, url):
+    prepare(url)
+    admin = token(url, "admin")
+    with Server(directory, url) as server:
+        client = holder(server, admin)
+        made = client.post("/v1/tokens", {"name": "ci", "roles": ["trigger"], "lifetime": "1h"})
+        check(made.status == 201 and made.json["secret"].startswith("hf_") and made.json["expires_at"], made.text)
+        other = holder(server, made.json["secret"])
+        run = other.trigger("idle.v1")
+        check(client.get(f"/v1/runs/{run}").json["actor"] == "ci", "the journal knows who it was")
+        check(made.json["secret"] not in client.get("/v1/tokens").text, "the secret is not shown again")
+        check(client.delete(f"/v1/tokens/{made.json['id']}").status == 204, "revoked")
+        check(other.get("/v1/runs").status == 401, "and worth nothing at once")
+        check(client.post("/v1/tokens", {"name": "x", "roles": ["root"]}).status == 403, "nobody gives what they lack")
+        check(client.post("/v1/tokens", {"name": "x", "roles": ["king"]}).status == 400, "there is no such role")
+
+
+@case
+def the_first_token_closes_an_open_server(directory, url):
+    prepare(url)
+    with Server(directory, url) as server:
+        check(server.client.get("/v1/runs").status == 200, "open")
+        admin = server.client.post("/v1/tokens", {"name": "first", "roles": ["admin"]}).json["secret"]
+        wait_until(lambda: server.client.get("/v1/runs").status == 401, "closed")
+        check(holder(server, admin).get("/v1/runs").status == 200, "but for those with a token")
+
+
+@case
+def without_tokens_it_listens_on_this_machine_only(directory, url):
+    prepare(url)
+    done = subprocess.run([PROGRAM, "--store", url, "serve", "--listen", "0.0.0.0:0"], capture_output=True, text=True,
+                          timeout=30)
+    check(done.returncode == 2 and "token create" in done.stderr, done.stderr)
+
+
+RUNNER.finish()
