@@ -1,14 +1,13 @@
 /* holdfast serve
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/commands.h"
+#include "cli/place.h"
 #include "cli/serve_log.h"
 #include "cli/work.h"
-#include "client/token.h"
 #include "server/server.h"
 #include "util/error.h"
 #include "util/thread.h"
 
-#include <arpa/inet.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,37 +38,7 @@ static const struct cli_option options[] = {
     CLI_OPTIONS_END,
 };
 
-/* ---- Where ---- */
-
-struct place {
-    char host[100];
-    int port;
-};
-
-static hf_code read_place(struct place *out, const char *text, hf_error *err)
-{
-    int64_t port = 0;
-    const char *colon = strrchr(text, ':');
-    const char *start = *text == '[' ? text + 1 : text;
-    size_t length = colon ? (size_t)(colon - start) - (*text == '[') : 0;
-    if (!colon || length == 0 || length >= sizeof out->host)
-        return hf__fail(err, HF_INVALID,
-                        "--listen wants HOST:PORT, as in 127.0.0.1:8420, not "
-                        "\"%.100s\"",
-                        text);
-    memcpy(out->host, start, length);
-    out->host[length] = '\0';
-    hf_code code = cli_number_parse("the port of --listen", colon + 1, 0, 65535, &port, err);
-    out->port = (int)port;
-    return code;
-}
-
-static bool is_loopback(const char *host)
-{
-    struct in_addr v4;
-    return strcmp(host, "::1") == 0 ||
-           (inet_pton(AF_INET, host, &v4) == 1 && ntohl(v4.s_addr) >> 24 == 127);
-}
+/* ---- Certificates ---- */
 
 static hf_code read_file(char **out, const char *path, hf_error *err)
 {
@@ -151,15 +120,12 @@ static void wait_for_signal(void)
 static hf_code start_server(struct hf__server **out, struct cli_session *session,
                             struct cli_serve_log *log, char *texts[2], hf_error *err)
 {
-    struct place place;
-    hf_code code = read_place(&place, args.listen ? args.listen : "127.0.0.1:8420", err);
+    struct cli_place place;
     bool tokens = false;
+    hf_code code =
+        cli_place_read(&place, "--listen", args.listen ? args.listen : "127.0.0.1:8420", err);
     if (code == HF_OK)
-        code = hf__token_any(session->client, &tokens, err);
-    if (code == HF_OK && !tokens && !is_loopback(place.host) && !args.insecure)
-        code = hf__fail(err, HF_INVALID,
-                        "there are no tokens, so the server listens on this machine only; make one "
-                        "with `holdfast token create`, or let everybody in with --insecure");
+        code = cli_place_guard(&place, session->client, args.insecure, &tokens, err);
     if (code == HF_OK && !args.certificate != !args.private_key)
         code = hf__fail(err, HF_INVALID, "--tls-cert and --tls-key belong together");
     if (code == HF_OK)

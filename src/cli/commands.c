@@ -59,6 +59,7 @@ const struct cli_command *const cli_commands[] = {
     &cli_command_lock,
     &cli_command_purge,
     &cli_command_migrate,
+    &cli_command_doctor,
     &cli_command_completion_bash,
     &cli_command_version,
     &cli_command_help,

@@ -108,7 +108,10 @@ static bool decode_args(struct hf__request *request, const struct hf__path_match
 static void find_route(struct hf__request *request)
 {
     struct hf__path_match match;
-    switch (hf__route_match(&match, request->method, request->path)) {
+    enum hf__match found = hf__route_match(&match, request->method, request->path);
+    if (request->server->options.metrics_only && strncmp(request->path, "/v1/", 4) == 0)
+        found = HF__NO_SUCH_PATH;
+    switch (found) {
     case HF__MATCHED:
         request->route = match.route;
         if (!decode_args(request, &match))

@@ -30,6 +30,7 @@ struct hf__server_options {
     int max_connections;   /* default 20,000, less where the system allows less */
     int hands;             /* threads for handlers; default 8 */
     bool dashboard;
+    bool metrics_only; /* nothing below /v1: metrics and health alone */
     void (*log)(const struct hf__server_event *event, void *arg); /* thread-safe; may be NULL */
     void *log_arg;
 };

@@ -49,16 +49,16 @@ SELECT w.tenant_id, w.tenant, w.name, w.paused, d.due, d.delayed, d.leased, f.fa
 
 -- name: measure_store
 -- What waits in the store beside runs, none of it counted beyond `most`: mail, dead letters, events that were not
--- delivered and when the oldest of them was written; workers. Served by signal_mailbox, the primary key of dead_letter and
--- outbox_unpublished. Serves: metrics, top, doctor.
+-- delivered and when the oldest of them was written; workers. Served by signal_mailbox, by any index of dead_letter, and
+-- by the one of outbox over what is not published. Serves: metrics, top, doctor.
 -- takes: one (most int)
 -- gives: (mail bigint, dead_letters bigint, undelivered bigint, oldest bigint, workers bigint, threads bigint,
 --   running bigint, now bigint)
 SELECT (SELECT count(*) FROM (SELECT 1 FROM holdfast.signal s WHERE s.consumed_at IS NULL LIMIT $1) x),
        (SELECT count(*) FROM (SELECT 1 FROM holdfast.dead_letter l LIMIT $1) x),
-       (SELECT count(*) FROM (SELECT 1 FROM holdfast.outbox o WHERE o.published_at IS NULL LIMIT $1) x),
-       (SELECT o.created_at FROM holdfast.outbox o WHERE o.published_at IS NULL ORDER BY o.position LIMIT 1),
-       w.live, w.threads, w.running, holdfast.now()
-  FROM (SELECT count(*) AS live, coalesce(sum(x.threads), 0)::bigint AS threads,
-               coalesce(sum(x.running), 0)::bigint AS running
-          FROM holdfast.worker x WHERE x.expires_at > holdfast.now()) w;
+       u.count, u.oldest, w.live, w.threads, w.running, holdfast.now()
+  FROM (SELECT count(*) AS count, min(x.created_at) AS oldest
+          FROM (SELECT o.created_at FROM holdfast.outbox o WHERE o.published_at IS NULL LIMIT $1) x) u
+ CROSS JOIN (SELECT count(*) AS live, coalesce(sum(x.threads), 0)::bigint AS threads,
+                   coalesce(sum(x.running), 0)::bigint AS running
+              FROM holdfast.worker x WHERE x.expires_at > holdfast.now()) w;

@@ -43,16 +43,15 @@ SELECT w.tenant_id, n.name, w.name, w.paused,
 
 -- name: measure_store
 -- What waits in the store beside runs, none of it counted beyond `most`: mail, dead letters, events that were not
--- delivered and when the oldest of them was written; workers. Served by signal_mailbox, the primary key of dead_letter and
--- outbox_unpublished. Serves: metrics, top, doctor.
+-- delivered and when the oldest of them was written; workers. Served by signal_mailbox, by any index of dead_letter, and
+-- by the one of outbox over what is not published. Serves: metrics, top, doctor.
 -- takes: one (most int)
 -- gives: (mail bigint, dead_letters bigint, undelivered bigint, oldest bigint, workers bigint, threads bigint,
 --   running bigint, now bigint)
 SELECT (SELECT count(*) FROM (SELECT 1 FROM signal s INDEXED BY signal_mailbox WHERE s.consumed_at IS NULL LIMIT ?1)),
        (SELECT count(*) FROM (SELECT 1 FROM dead_letter LIMIT ?1)),
-       (SELECT count(*) FROM (SELECT 1 FROM outbox o INDEXED BY outbox_unpublished WHERE o.published_at IS NULL LIMIT ?1)),
-       (SELECT o.created_at FROM outbox o INDEXED BY outbox_unpublished WHERE o.published_at IS NULL
-         ORDER BY o.position LIMIT 1),
+       (SELECT count(*) FROM (SELECT 1 FROM outbox o WHERE o.published_at IS NULL LIMIT ?1)),
+       (SELECT min(x.created_at) FROM (SELECT o.created_at FROM outbox o WHERE o.published_at IS NULL LIMIT ?1) x),
        (SELECT count(*) FROM worker x WHERE x.expires_at > holdfast_now()),
        (SELECT coalesce(sum(x.threads), 0) FROM worker x WHERE x.expires_at > holdfast_now()),
        (SELECT coalesce(sum(x.running), 0) FROM worker x WHERE x.expires_at > holdfast_now()),
