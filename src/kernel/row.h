@@ -44,8 +44,9 @@ struct hf__row {
     int64_t waiting_until;
     const char *last_signal;
     hf_id active_task;
-    bool limited;  /* its workflow has limits */
-    bool was_held; /* leased when it was read */
+    bool limited;      /* its workflow has limits */
+    const char *trace; /* those that it starts have it too */
+    bool was_held;     /* leased when it was read */
 
     /* the mailbox, where it was asked for */
     int child_ends;    /* unconsumed */

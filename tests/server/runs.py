@@ -62,6 +62,17 @@ def keys_with_any_character_are_found_by_their_path(server, client):
 
 
 @case
+def a_trace_is_kept_and_a_bad_one_in_a_header_is_not(server, client):
+    trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    run = client.post("/v1/runs", {"workflow": "idle.v1"}, headers={"traceparent": trace}).json["id"]
+    check(client.get(f"/v1/runs/{run}").json["trace"] == trace, "from the header")
+    run = client.post("/v1/runs", {"workflow": "idle.v1"}, headers={"traceparent": "nonsense"}).json["id"]
+    check(client.get(f"/v1/runs/{run}").json["trace"] is None, "nonsense is left out")
+    answer = client.post("/v1/runs", {"workflow": "idle.v1", "trace": "nonsense"})
+    check(answer.status == 400 and "traceparent" in answer.json["detail"], answer.text)
+
+
+@case
 def a_batch_answers_for_each_run(server, client):
     items = client.post("/v1/runs/batch", {"runs": [{"workflow": "idle.v1"}, {"workflow": "none"}]}).json["items"]
     check("id" in items[0] and items[1]["code"] == "unknown_workflow", items)
