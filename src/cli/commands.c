@@ -12,6 +12,7 @@ const struct cli_command *const cli_commands[] = {
     &cli_command_steps,
     &cli_command_tree,
     &cli_command_watch,
+    &cli_command_top,
     &cli_command_signal,
     &cli_command_cancel,
     &cli_command_pause,

@@ -61,6 +61,7 @@ extern const struct cli_command cli_command_lock;
 extern const struct cli_command cli_command_purge;
 extern const struct cli_command cli_command_migrate;
 extern const struct cli_command cli_command_doctor;
+extern const struct cli_command cli_command_top;
 extern const struct cli_command cli_command_version;
 extern const struct cli_command cli_command_help;
 extern const struct cli_command cli_command_completion_bash;

@@ -54,9 +54,9 @@ static bool check_queue(struct cli_doctor *doctor, const struct hf__measure *mea
                        "look at its limits with `holdfast workflow show`, and whether workers have "
                        "threads left: `holdfast top`",
                        "%s (tenant %s) has had due runs for %s although %" PRId64
-                       " workers live, with %" PRId64 " of %" PRId64 " threads at work",
-                       depth->workflow, depth->tenant, span, measure->workers, measure->running,
-                       measure->threads);
+                       " workers live; they have %" PRId64 " threads and hold %" PRId64 " runs",
+                       depth->workflow, depth->tenant, span, measure->workers, measure->threads,
+                       measure->running);
     return covered && age <= doctor->patience;
 }
 

@@ -77,6 +77,7 @@ static const struct allowed {
     { "find_dead_holders", "SCAN l", "all lanes, no more than are looked at at most" },
     { "find_dead_holders", "SCAN h", "no more than are looked at at most" },
     { "find_dead_holders", "USE TEMP B-TREE", "dead workers" },
+    { "count_lines", "USE TEMP B-TREE", "workflows and what happens to runs" },
     { "find_parked", "SEARCH s", "subscriptions, of which there are few" },
     { "count_runs", "SCAN r", "counts what an operator's filter matches" },
     { "list_tokens", "SEARCH api_token", "all tokens of a tenant, for an operator" },
