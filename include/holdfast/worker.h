@@ -61,6 +61,7 @@ typedef struct hf_worker_event {
     hf_status status;
     const char *message; /* an error or NULL */
     int64_t duration;    /* us of the handler */
+    const char *trace;   /* of the run; NULL: none */
 } hf_worker_event;
 
 /* Called from the worker's threads; must be quick and thread-safe. */

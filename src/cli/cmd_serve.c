@@ -92,7 +92,7 @@ static void *work_main(void *arg)
 }
 
 static hf_code start_working(struct working *working, struct cli_session *session,
-                             struct cli_worker_log *log, hf_error *err)
+                             struct cli_log *log, hf_error *err)
 {
     hf_code code = cli_work_new(&working->work, session, log, true, err);
     if (code == HF_OK)
@@ -118,7 +118,7 @@ static void wait_for_signal(void)
 }
 
 static hf_code start_server(struct hf__server **out, struct cli_session *session,
-                            struct cli_serve_log *log, char *texts[2], hf_error *err)
+                            struct cli_log *log, char *texts[2], hf_error *err)
 {
     struct cli_place place;
     bool tokens = false;
@@ -158,8 +158,7 @@ static void greet(const struct cli_session *session, const struct hf__server *se
 static int serve(struct cli_session *session, int count, char **operands)
 {
     (void)count, (void)operands;
-    struct cli_worker_log worker_log = { .json = session->json, .quiet = session->quiet };
-    struct cli_serve_log serve_log = { .json = session->json, .quiet = session->quiet };
+    struct cli_log log = { .json = session->json, .quiet = session->quiet };
     struct working working = { 0 };
     struct hf__server *server = NULL;
     char *texts[2] = { NULL, NULL };
@@ -171,9 +170,9 @@ static int serve(struct cli_session *session, int count, char **operands)
     if (!cli_open(session, &status))
         return status;
     setenv("HOLDFAST_STORE", session->store, 1);
-    hf_code code = start_server(&server, session, &serve_log, texts, &err);
+    hf_code code = start_server(&server, session, &log, texts, &err);
     if (code == HF_OK && !args.no_worker)
-        code = start_working(&working, session, &worker_log, &err);
+        code = start_working(&working, session, &log, &err);
     if (code == HF_OK) {
         greet(session, server);
         wait_for_signal();

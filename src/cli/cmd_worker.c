@@ -76,7 +76,7 @@ static hf_code serve_metrics(struct hf__server **out, struct cli_session *sessio
 
 static int work(struct cli_session *session)
 {
-    struct cli_worker_log log = { .json = session->json, .quiet = session->quiet };
+    struct cli_log log = { .json = session->json, .quiet = session->quiet };
     struct cli_work work;
     struct hf__server *metrics = NULL;
     hf_error err = { 0 };

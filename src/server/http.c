@@ -348,12 +348,32 @@ enum MHD_Result hf__on_request(void *arg, struct MHD_Connection *connection, con
     return send_answer(request);
 }
 
+/* Of a trigger, the run that it made or found. */
+static const char *started_run(const struct hf__request *request)
+{
+    static const char start[] = "/v1/runs/";
+    for (int i = 0; i < request->answer_header_count; i++)
+        if (strcmp(request->answer_headers[i].name, "Location") == 0 &&
+            strncmp(request->answer_headers[i].value, start, sizeof start - 1) == 0)
+            return request->answer_headers[i].value + sizeof start - 1;
+    return NULL;
+}
+
+static const char *named_run(const struct hf__request *request)
+{
+    return request->route && strstr(request->route->path, "/runs/{id}") ? request->args[0] : NULL;
+}
+
 static void log_request(const struct hf__request *request)
 {
     const struct hf__server_options *options = &request->server->options;
     if (!options->log)
         return;
+    const char *started = started_run(request);
     struct hf__server_event event = {
+        .run = started ? started : named_run(request),
+        .started = started != NULL,
+        .trace = hf__request_header(request, "traceparent"),
         .method = request->method,
         .path = request->path,
         .tenant = request->client ? request->client->tenant : NULL,

@@ -14,6 +14,9 @@ struct hf__server_event {
     const char *path;
     const char *tenant; /* NULL: the caller was not known */
     const char *actor;
+    const char *run;   /* the id of the run that it was about; NULL: about none or many */
+    const char *trace; /* traceparent; NULL: none */
+    bool started;      /* the run was triggered by it */
     int status;
     int64_t duration; /* us, from the first byte to the last */
     const char *message;

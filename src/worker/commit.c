@@ -67,6 +67,7 @@ static void report(const hf_ctx *turn, hf_code code)
         .run = run->id,
         .workflow = run->workflow,
         .tenant = run->tenant,
+        .trace = run->trace,
         .attempt = run->attempt,
         .status = code == HF_OK ? status_after(turn->transition.turn) : run->status,
         .message = code == HF_OK ? turn->transition.last_error : hf_code_meaning(code),

@@ -70,6 +70,7 @@ static void report_start(const hf_ctx *turn)
         .run = run->id,
         .workflow = run->workflow,
         .tenant = run->tenant,
+        .trace = run->trace,
         .attempt = run->attempt,
         .status = HF_LEASED,
     };
@@ -89,6 +90,7 @@ static void report_loss(const hf_ctx *turn, hf_code lost, int64_t duration)
         .run = run->id,
         .workflow = run->workflow,
         .tenant = run->tenant,
+        .trace = run->trace,
         .attempt = run->attempt,
         .status = lost == HF_RUN_CANCELLED ? HF_CANCELLED : HF_LEASED,
         .message = hf_code_meaning(lost),
