@@ -32,6 +32,8 @@ reference_pages="docs/cli.md docs/lifecycle.md docs/postgres.md"
 @test "docs/journal.md works as shown" { page docs/journal.md; }
 @test "docs/schedules.md works as shown" { page docs/schedules.md; }
 @test "docs/http.md works as shown" { page docs/http.md; }
+@test "docs/metrics.md works as shown" { page docs/metrics.md; }
+@test "docs/backup.md works as shown" { page docs/backup.md; }
 @test "docs/faq.md works as shown" { page docs/faq.md; }
 @test "docs/functions.md works as shown" { page docs/functions.md; }
 @test "docs/versions.md works as shown" { page docs/versions.md; }
