@@ -13,6 +13,7 @@ struct bench {
     const char *url; /* of an empty store */
     long count;      /* runs */
     int callers;
+    int port; /* of a server on this machine; for the workloads over HTTP */
     hf_client *client;
 };
 
@@ -34,12 +35,18 @@ void bench_await(atomic_long *counter, long wanted);
 /* Runs a worker until it is stopped; a thread's main function. */
 void *bench_work(void *worker);
 
+/* A trigger over an HTTP connection that is kept; `fd` is -1 before the first. */
+void bench_http_trigger(const struct bench *bench, int *fd, const char *input);
+
 void bench_trigger_single(struct bench *bench);
 void bench_trigger_bulk(struct bench *bench);
 void bench_drain(struct bench *bench);
 void bench_drain_limited(struct bench *bench);
 void bench_latency_inside(struct bench *bench);
 void bench_latency_across(struct bench *bench);
+void bench_latency_http(struct bench *bench);
+void bench_trigger_http(struct bench *bench);
+void bench_fill_varied(struct bench *bench);
 void bench_claim_flat(struct bench *bench);
 void bench_memory(struct bench *bench);
 void bench_first_claim(struct bench *bench);

@@ -25,6 +25,11 @@ static const struct workload workloads[] = {
       "trigger to handler, idle worker, one process" },
     { "latency_across", 300, 0, bench_latency_across,
       "trigger to handler, idle worker, two processes" },
+    { "trigger_http", 20000, 10, bench_trigger_http, "one request for each run; needs a PORT" },
+    { "latency_http", 300, 0, bench_latency_http,
+      "trigger over HTTP to handler, idle worker; needs a PORT" },
+    { "fill_varied", 5000000, 0, bench_fill_varied,
+      "runs with keys, subjects, references and tags; nothing is measured" },
     { "claim_flat", 2000000, 0, bench_claim_flat, "cost of a claim from 1,000 to so many pending" },
     { "memory", 100000, 0, bench_memory, "resident size of a worker with so many pending" },
     { "first_claim", 1, 0, bench_first_claim, "opening a store to the first handler" },
@@ -36,7 +41,7 @@ static const struct workload workloads[] = {
 
 static int usage(void)
 {
-    fputs("usage: holdfast-bench WORKLOAD STORE_URL [RUNS] [CALLERS]\n\n", stderr);
+    fputs("usage: holdfast-bench WORKLOAD STORE_URL [RUNS] [CALLERS] [PORT]\n\n", stderr);
     for (size_t i = 0; i < sizeof workloads / sizeof *workloads; i++)
         fprintf(stderr, "  %-16s %s (%ld runs)\n", workloads[i].name, workloads[i].meaning,
                 workloads[i].count);
@@ -55,6 +60,7 @@ int main(int argc, char **argv)
             .url = argv[2],
             .count = argc > 3 ? atol(argv[3]) : workload->count,
             .callers = argc > 4 ? atoi(argv[4]) : workload->callers,
+            .port = argc > 5 ? atoi(argv[5]) : 0,
         };
         if (bench.count < 1 || bench.callers < 0 || bench.callers > 1000)
             return usage();

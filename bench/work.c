@@ -93,7 +93,25 @@ void bench_drain_limited(struct bench *bench)
 }
 
 /* One run at a time while the worker is idle; 20 to 60 ms apart. */
-static void measure_latency(struct bench *bench, struct stage *stage, const char *workload)
+/* One trigger by a call of the library. */
+static void trigger_by_call(struct bench *bench)
+{
+    hf_error err;
+    hf_triggered answer;
+    hf_trigger_spec spec = HF_TRIGGER_INIT;
+    spec.workflow = BENCH_WORKFLOW;
+    if (hf_trigger(bench->client, &answer, &spec, &err) != HF_OK)
+        bench_die("trigger", &err);
+}
+
+static void trigger_by_request(struct bench *bench)
+{
+    static int fd = -1;
+    bench_http_trigger(bench, &fd, "null");
+}
+
+static void measure_latency(struct bench *bench, struct stage *stage, const char *workload,
+                            void (*trigger)(struct bench *bench))
 {
     double *ms = calloc((size_t)bench->count, sizeof *ms);
     unsigned seed = 7;
@@ -101,15 +119,10 @@ static void measure_latency(struct bench *bench, struct stage *stage, const char
         bench_nap(1);
     bench_nap(200);
     for (long i = 0; ms && i < bench->count; i++) {
-        hf_error err;
-        hf_triggered answer;
-        hf_trigger_spec spec = HF_TRIGGER_INIT;
-        spec.workflow = BENCH_WORKFLOW;
         bench_nap(20 + rand_r(&seed) % 40);
         long before = atomic_load(&stage->handled);
         double from = bench_seconds();
-        if (hf_trigger(bench->client, &answer, &spec, &err) != HF_OK)
-            bench_die("trigger", &err);
+        trigger(bench);
         bench_await(&stage->handled, before + 1);
         ms[i] = (atomic_load(&stage->started) - from) * 1000;
     }
@@ -124,7 +137,21 @@ void bench_latency_inside(struct bench *bench)
     bench_open(bench);
     hf_worker *worker = new_worker(bench->client, &stage);
     pthread_create(&thread, NULL, bench_work, worker);
-    measure_latency(bench, &stage, "latency_inside");
+    measure_latency(bench, &stage, "latency_inside", trigger_by_call);
+    hf_worker_stop(worker);
+    pthread_join(thread, NULL);
+    hf_worker_free(worker);
+}
+
+/* The worker is here, the server another process. */
+void bench_latency_http(struct bench *bench)
+{
+    static struct stage stage;
+    pthread_t thread;
+    bench_open(bench);
+    hf_worker *worker = new_worker(bench->client, &stage);
+    pthread_create(&thread, NULL, bench_work, worker);
+    measure_latency(bench, &stage, "latency_http", trigger_by_request);
     hf_worker_stop(worker);
     pthread_join(thread, NULL);
     hf_worker_free(worker);
@@ -143,7 +170,7 @@ void bench_latency_across(struct bench *bench)
     while (!atomic_load(&stage->ready))
         bench_nap(1);
     bench_open(bench);
-    measure_latency(bench, stage, "latency_across");
+    measure_latency(bench, stage, "latency_across", trigger_by_call);
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
     munmap(stage, sizeof *stage);

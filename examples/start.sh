@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Three workers and a stream of runs on one SQLite file. Ctrl-C stops them; started again, they go on where they ended.
+# A server, two workers in C and a stream of runs on one SQLite file. Ctrl-C stops them; started again, they go on where they ended.
 #
-#   examples/start.sh DIR     DIR holds the data; holdfast must be on PATH
+#   examples/start.sh DIR     DIR holds the data; holdfast must be on PATH. HOLDFAST_LISTEN is where the server listens,
+#                             default 127.0.0.1:8420
 set -euo pipefail
 
 examples=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -11,6 +12,7 @@ programs=$(dirname "$(command -v holdfast)")/../../examples
 started=()
 
 export HOLDFAST_STORE=sqlite:$data/shop.db
+listen=${HOLDFAST_LISTEN:-127.0.0.1:8420}
 
 some_live()
 {
@@ -49,18 +51,30 @@ start_workers()
     started+=($!)
     "$programs/order" "$HOLDFAST_STORE" 2>"$data/order.log" &
     started+=($!)
-    holdfast worker --exec "billing.*=$examples/charge.sh" --exec "shop.delivery.*=$examples/deliver.sh" 2>"$data/charge.log" &
+    holdfast serve --listen "$listen" --exec "billing.*=$examples/charge.sh" \
+        --exec "shop.delivery.*=$examples/deliver.sh" >"$data/serve.out" 2>"$data/serve.log" &
     started+=($!)
+}
+
+# The server says where it listens, or why it does not.
+await_server()
+{
+    for _ in {1..100}; do
+        [ ! -s "$data/serve.out" ] || return 0
+        kill -0 "${started[-1]}" 2>/dev/null || { cat "$data/serve.log" >&2; return 1; }
+        sleep 0.1
+    done
 }
 
 say_what_to_try()
 {
     cat <<TEXT
 
-Three workers are running: thumbnails (in C) serves media.thumbnail.v1; order (in C) serves shop.order.v1, a durable
-function that waits for an approval: every second order needs yours; the third runs charge.sh for billing.* and deliver.sh,
-a durable script that waits for a signal, for shop.delivery.*.
-Their logs are in $data. In another terminal, try:
+The dashboard and the API:  $(sed 's/Listening on //' "$data/serve.out")
+
+At work: thumbnails (in C) serves media.thumbnail.v1; order (in C) serves shop.order.v1, a durable function that waits for an
+approval: every second order needs yours; the server itself runs charge.sh for billing.* and deliver.sh, a durable script
+that waits for a signal, for shop.delivery.*. Their logs are in $data. In another terminal, try:
 
   export HOLDFAST_STORE=$HOLDFAST_STORE
   holdfast list                                          what there is, newest first
@@ -103,9 +117,11 @@ count()
 
 mkdir -p "$data"
 create_workflows
+rm -f "$data/serve.out"
 start_workers
 trap 'stop_workers $?' EXIT
 trap 'stop_workers 0' INT TERM
+await_server
 say_what_to_try
 
 for ((n = 1; ; n++)); do

@@ -136,7 +136,8 @@ typedef struct hf_filter {
             false, NULL, 0, NULL                                                                   \
     }
 
-/* Newest first; pages are stable while others write. */
+/* Newest first; pages are stable while others write. Runs of the engine's own workflows ("holdfast.") are left out, here and
+ * by hf_bulk, unless the filter names a workflow, a prefix or a parent. */
 HF_PUBLIC hf_code hf_list(hf_client *client, hf_runs **out, const hf_filter *filter,
                           hf_error *err) HF_MUST_CHECK;
 /* How many children the run has in each status, without the deleted ones. */

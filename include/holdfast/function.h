@@ -1,7 +1,7 @@
 /* Durable functions: ordinary handlers whose named pieces are remembered. After a crash, a retry or a wait the handler starts
  * again from the top, and what was done before returns what it returned then.
  *
- * What waits (sleep, signal, children, pause) returns HF_SUSPENDED the first time: hand it up, `return` it from the handler,
+ * What waits (sleep, signal, person, children, pause) returns HF_SUSPENDED the first time: hand it up, `return` it from the handler,
  * and the worker's thread is free. When the time has come the handler is called again, and the same call returns HF_OK.
  *
  * Names: each call is remembered under its name. The second use of a name in one run is remembered as "name#2", and so on.
@@ -14,6 +14,7 @@
 #ifndef HOLDFAST_FUNCTION_H
 #define HOLDFAST_FUNCTION_H
 
+#include <holdfast/transition.h>
 #include <holdfast/worker.h>
 
 #ifdef __cplusplus
@@ -98,6 +99,13 @@ HF_PUBLIC hf_code hf_pause_here(hf_ctx *ctx, const char *name, int64_t us) HF_MU
  * payload (JSON; NULL: not wanted) lives as long as the handler runs. HF_TIMEOUT when `timeout` us (0: none) have passed first. */
 HF_PUBLIC hf_code hf_wait_signal(hf_ctx *ctx, const char *name, int64_t timeout,
                                  const char **payload) HF_MUST_CHECK;
+
+/* Puts a task (task.h) to people, once, and waits for its answer. `task` says whom and what: its name (NULL: `name`), assignee,
+ * roles, payload, form, due_at; NULL: anybody. The answer (JSON; NULL: not wanted) lives as long as the handler runs:
+ * {"task": id, "outcome": ..., "result": ..., "by": ...}. HF_TIMEOUT when `timeout` us (0: none) have passed first: then the
+ * task is withdrawn. */
+HF_PUBLIC hf_code hf_ask_person(hf_ctx *ctx, const char *name, const hf_new_task *task,
+                                int64_t timeout, const char **answer) HF_MUST_CHECK;
 
 /* ---- Children ---- */
 

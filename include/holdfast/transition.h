@@ -107,10 +107,10 @@ typedef struct hf_new_task {
     hf_id id; /* zero: a new one */
     const char *name;
     const char *assignee;
-    const char *roles;   /* JSON array */
+    const char *roles;   /* JSON array of names */
     const char *payload; /* JSON */
     const char *form;    /* JSON */
-    const char *token;
+    const char *token;   /* the answer bears it */
     int64_t due_at;
 } hf_new_task;
 
@@ -155,6 +155,8 @@ typedef struct hf_transition {
     size_t outbox_count;
     const hf_new_task *tasks;
     size_t task_count;
+    const char *const *withdrawn_tasks; /* tokens of open tasks that need no answer any more */
+    size_t withdrawn_task_count;
 } hf_transition;
 
 #define HF_TRANSITION_VERSION 1

@@ -119,11 +119,11 @@ static void check_subscriptions(struct cli_doctor *doctor)
         for (int i = 0; i < ask.out.nrows; i++) {
             const struct hf__cell *c = hf__table_row(&ask.out, i);
             const char *error = hf__as_text(c[2]);
-            cli_doctor_say(doctor, "subscriptions", CLI_WARNING,
-                           "mend its receiver, then resume it: its events are kept",
-                           "%s (tenant %s) is parked, nothing is delivered to it: %s",
-                           hf__as_text(c[1]), hf__as_text(c[0]),
-                           error ? error : "no error is known");
+            cli_doctor_say(
+                doctor, "subscriptions", CLI_WARNING,
+                "mend its receiver, then `holdfast subscription resume`: its events are kept",
+                "%s (tenant %s) is parked, nothing is delivered to it: %s", hf__as_text(c[1]),
+                hf__as_text(c[0]), error ? error : "no error is known");
         }
         if (ask.out.nrows == 0)
             cli_doctor_say(doctor, "subscriptions", CLI_FINE, NULL, "none is parked");

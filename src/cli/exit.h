@@ -16,6 +16,7 @@
     X(CLI_TIMEOUT, 6, "the time limit passed first")                                               \
     X(CLI_NO_WORKER, 7, "no live worker could run it")                                             \
     X(CLI_RUN_FAILED, 8, "the run failed or was cancelled (wait, trigger --wait)")                 \
+    X(CLI_TAMPERED, 9, "the journal is not what was sealed (audit verify)")                        \
     X(CLI_LOCKED, 73, "somebody else holds the lock (lock)")                                       \
     X(CLI_LOCK_LOST, 74, "the lock was lost and the command was ended (lock)")
 

@@ -13,6 +13,8 @@ static const struct cli_topic_row environment[] = {
     { "HOLDFAST_TENANT", "the tenant, in place of --tenant" },
     { "HOLDFAST_ACTOR", "who acts, in place of --actor" },
     { "WORKER_TYPE_PREFIXES", "what a worker claims, separated by commas, in place of --prefix" },
+    { "HOLDFAST_DISPATCH_PUBLIC_ONLY",
+      "1: a worker delivers no events to private and loopback addresses" },
     { "NO_COLOR", "if set and not empty: no colours" },
     { "HOLDFAST_RUN_SOCKET", "set by a worker for its programs: where `holdfast step` finds it" },
     { "HOLDFAST_STEP_KEY", "set by `holdfast step` for its command: the same in every attempt" },

@@ -367,29 +367,65 @@ static hf_code check_timers(const hf_transition *t, size_t max_payload, hf_error
     return code;
 }
 
+/* Roles are looked for in the text, so they are plain names: nothing in it is escaped. */
+static hf_code check_roles(const char *roles, hf_error *err)
+{
+    static const char space[] = " \t\r\n";
+    const char *at = roles ? roles + strspn(roles, space) : "[]";
+    bool ok = *at++ == '[';
+    at += strspn(at, space);
+    while (ok && *at != ']') {
+        size_t length = *at == '"' ? strcspn(at + 1, "\"") : 0;
+        char name[HF__NAME_MAX + 1];
+        ok = length > 0 && length <= HF__NAME_MAX;
+        if (!ok)
+            break;
+        memcpy(name, at + 1, length);
+        name[length] = '\0';
+        ok = hf__name_check("role", name, NULL) == HF_OK;
+        at += length + 2;
+        at += strspn(at, space);
+        if (*at == ',')
+            at += 1 + strspn(at + 1, space);
+    }
+    return ok ? HF_OK
+              : hf__fail(err, HF_INVALID,
+                         "task roles must be a JSON array of names: letters, digits and _ . : -");
+}
+
+hf_code hf__check_task(const hf_new_task *task, size_t max_payload, hf_error *err)
+{
+    hf_code code = hf__label_check("task name", task->name ? task->name : "", HF__MAX_LABEL, err);
+    if (code == HF_OK)
+        code = hf__check_optional_label("assignee", task->assignee, err);
+    if (code == HF_OK)
+        code = hf__check_json("task roles", task->roles, max_payload, err);
+    if (code == HF_OK)
+        code = check_roles(task->roles, err);
+    if (code == HF_OK)
+        code = hf__check_json("task payload", task->payload, max_payload, err);
+    if (code == HF_OK)
+        code = hf__check_json("task form", task->form, max_payload, err);
+    if (code == HF_OK)
+        code = hf__check_optional_label("task token", task->token, err);
+    return code == HF_OK ? hf__check_time("task due_at", task->due_at, err) : code;
+}
+
 static hf_code check_outgoing(const hf_transition *t, size_t max_payload, hf_error *err)
 {
     hf_code code = HF_OK;
     for (size_t i = 0; code == HF_OK && i < t->outbox_count; i++) {
         const hf_new_outbox *entry = &t->outbox[i];
         code = hf__label_check("outbox type", entry->type ? entry->type : "", HF__MAX_LABEL, err);
+        if (code == HF_OK && strncmp(entry->type, HF__CHORE_PREFIX, strlen(HF__CHORE_PREFIX)) == 0)
+            code = hf__fail(err, HF_INVALID,
+                            "types that begin with \"" HF__CHORE_PREFIX
+                            "\" are the engine's own: choose another");
         if (code == HF_OK)
             code = hf__check_json("outbox payload", entry->payload, max_payload, err);
     }
-    for (size_t i = 0; code == HF_OK && i < t->task_count; i++) {
-        const hf_new_task *task = &t->tasks[i];
-        code = hf__label_check("task name", task->name ? task->name : "", HF__MAX_LABEL, err);
-        if (code == HF_OK)
-            code = hf__check_optional_label("assignee", task->assignee, err);
-        if (code == HF_OK)
-            code = hf__check_json("task roles", task->roles, max_payload, err);
-        if (code == HF_OK)
-            code = hf__check_json("task payload", task->payload, max_payload, err);
-        if (code == HF_OK)
-            code = hf__check_json("task form", task->form, max_payload, err);
-        if (code == HF_OK)
-            code = hf__check_time("task due_at", task->due_at, err);
-    }
+    for (size_t i = 0; code == HF_OK && i < t->task_count; i++)
+        code = hf__check_task(&t->tasks[i], max_payload, err);
     return code;
 }
 
@@ -469,6 +505,8 @@ hf_code hf__check_transition(const hf_transition *t, size_t max_payload, hf_erro
         code = check_ids("blamed signal", t->blamed, t->blamed_count, err);
     if (code == HF_OK)
         code = check_ids("timer key", t->cancelled_timers, t->cancelled_timer_count, err);
+    if (code == HF_OK)
+        code = check_ids("task token", t->withdrawn_tasks, t->withdrawn_task_count, err);
     return code;
 }
 

@@ -122,6 +122,15 @@ static hf_code fill_page(hf_runs *page, const struct hf__table *out, int limit, 
     return HF_OK;
 }
 
+/* By the index that finds them. */
+static enum hf__stmt list_statement(const hf_filter *filter)
+{
+    if (!hf_id_is_zero(filter->parent))
+        return HF__STMT_LIST_CHILDREN;
+    bool failed = filter->statuses == 1u << HF_FAILED && !filter->deleted && !filter->overdue;
+    return failed ? HF__STMT_LIST_FAILED : HF__STMT_LIST_RUNS;
+}
+
 hf_code hf_list(hf_client *client, hf_runs **out, const hf_filter *filter, hf_error *err)
 {
     static const hf_filter any = HF_FILTER_INIT;
@@ -135,8 +144,7 @@ hf_code hf_list(hf_client *client, hf_runs **out, const hf_filter *filter, hf_er
         return code;
     int limit = filter->limit ? filter->limit : DEFAULT_LIMIT;
     struct hf__ask ask;
-    hf__ask_begin(&ask, client->engine,
-                  hf_id_is_zero(filter->parent) ? HF__STMT_LIST_RUNS : HF__STMT_LIST_CHILDREN);
+    hf__ask_begin(&ask, client->engine, list_statement(filter));
     hf_runs *page = hf__answer_new(sizeof *page);
     code = page ? hf__filter_fill(&ask, client, filter, &before, limit + 1, err) : hf__nomem(err);
     if (code == HF_OK) {

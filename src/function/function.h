@@ -72,6 +72,12 @@ struct hf__entry *hf__function_find(const struct hf__function *function, const c
 /* False: no memory. */
 bool hf__function_append(struct hf__function *function, struct hf__entry *entry);
 
+/* Takes mail as the answer to a call: remembered and out of the mailbox at once. */
+hf_code hf__function_receive(hf_ctx *ctx, const char *op, const char *full, int found,
+                             const char **payload);
+/* Bytes of what the store takes. */
+size_t hf__function_max_payload(const hf_ctx *ctx);
+
 /* The store's clock, as far as this side can know. */
 int64_t hf__function_now(const hf_ctx *ctx);
 /* A time that lies so far ahead of `now`; never after the last one that a store can hold. */

@@ -78,7 +78,7 @@ static void apply(hf_ctx *ctx, struct hf__op *op)
         hf__engine_apply(ctx->worker->engine, op, 1);
 }
 
-static size_t max_payload(const hf_ctx *ctx)
+size_t hf__function_max_payload(const hf_ctx *ctx)
 {
     return ctx->apply ? SIMULATED_PAYLOAD : hf__engine_max_payload(ctx->worker->engine);
 }
@@ -114,7 +114,7 @@ static hf_code save(hf_ctx *ctx, const char *name, const char *status, const cha
         .status = status,
         .data = data,
     };
-    hf_code code = hf__check_step(&record, max_payload(ctx), &ctx->function->error);
+    hf_code code = hf__check_step(&record, hf__function_max_payload(ctx), &ctx->function->error);
     if (code != HF_OK)
         return code;
     struct hf__op op = op_of(ctx, HF__OP_STEP);
@@ -132,7 +132,7 @@ static hf_code go_on(hf_ctx *ctx, hf_transition *t, const hf_id *child_ids,
     t->run_version = ctx->claimed->run.version;
     t->worker = ctx->worker->name;
     t->turn = HF_TURN_GO_ON;
-    hf_code code = hf__check_transition(t, max_payload(ctx), &ctx->function->error);
+    hf_code code = hf__check_transition(t, hf__function_max_payload(ctx), &ctx->function->error);
     if (code != HF_OK)
         return code;
     struct hf__op op = op_of(ctx, HF__OP_COMMIT);

@@ -81,14 +81,14 @@ static int find_signal(const hf_ctx *ctx, const char *name)
     return -1;
 }
 
-/* Remembered and taken out of the mailbox at once. */
-static hf_code receive(hf_ctx *ctx, const char *full, int found, const char **payload)
+hf_code hf__function_receive(hf_ctx *ctx, const char *op, const char *full, int found,
+                             const char **payload)
 {
     const hf_mail *mail = &ctx->claimed->mail[found];
     const char *text = mail->payload ? mail->payload : "null";
     hf_transition extra = { .consumed = &mail->id, .consumed_count = 1 };
     const struct hf__record record = {
-        .op = "wait",
+        .op = op,
         .name = full,
         .status = HF__ENTRY_SUCCEEDED,
         .started = hf__function_now(ctx),
@@ -132,7 +132,7 @@ hf_code hf_wait_signal(hf_ctx *ctx, const char *name, int64_t timeout, const cha
     }
     int found = find_signal(ctx, name);
     if (found >= 0)
-        return receive(ctx, full, found, payload);
+        return hf__function_receive(ctx, "wait", full, found, payload);
     int64_t now = hf__function_now(ctx);
     int64_t until = entry ? entry->until : hf__function_limit(now, timeout);
     if (until && until <= now)

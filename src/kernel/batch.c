@@ -118,6 +118,7 @@ hf_id hf__op_run(const struct hf__op *op)
     case HF__OP_STEP: return op->step.record->run;
     case HF__OP_SIGNAL: return op->signal.run;
     case HF__OP_CHANGE: return op->change.run;
+    case HF__OP_TASK: return op->task.run;
     case HF__OP_TRIGGER:
     case HF__OP_CLAIM:
     case HF__OP_HEARTBEAT: break;

@@ -117,6 +117,7 @@ void hf__wake_late(struct hf__batch *batch, const struct hf__wake *early);
 void hf__ask_parent(struct hf__batch *batch, int tenant, const hf_id *run);
 void hf__commit_prepare(struct hf__batch *batch, struct hf__op *op);
 void hf__signal_prepare(struct hf__batch *batch, struct hf__op *op);
+void hf__task_prepare(struct hf__batch *batch, struct hf__op *op);
 void hf__change_prepare(struct hf__batch *batch, struct hf__op *op);
 /* Of those that were sent again, they may have happened; and of first transitions that start other runs. */
 void hf__trigger_prepare(struct hf__batch *batch, struct hf__op *op);
@@ -132,6 +133,13 @@ void hf__step_decide(struct hf__batch *batch, struct hf__op *op);
 /* Decide on the locked rows; fill the sheets that write. */
 void hf__commit_decide(struct hf__batch *batch, struct hf__op *op);
 void hf__signal_decide(struct hf__batch *batch, struct hf__op *op);
+void hf__task_decide(struct hf__batch *batch, struct hf__op *op);
+/* Puts mail into the mailbox of a locked run and wakes it. */
+void hf__deliver_mail(struct hf__batch *batch, struct hf__row *row, const hf_signal_spec *spec,
+                      const char *sender);
+/* A locked run is over, or goes on after its end: its open tasks are cancelled, or opened again. */
+void hf__cancel_tasks(struct hf__batch *batch, const struct hf__row *row);
+void hf__reopen_tasks(struct hf__batch *batch, const struct hf__row *row);
 void hf__change_decide(struct hf__batch *batch, struct hf__op *op);
 /* A locked run is over: its row's last state, the child's end for its parent. */
 void hf__row_finish(struct hf__batch *batch, struct hf__row *row, hf_status status);
@@ -216,6 +224,14 @@ void hf__transition_timers(struct hf__batch *batch, int tenant, const hf_id *run
                            const hf_transition *transition, int64_t *earliest);
 void hf__transition_outbox(struct hf__batch *batch, int tenant, const hf_id *run, int64_t seq,
                            const hf_transition *transition);
+/* The engine's own events of a turn that ends a run badly, and of a letter that may become dead by it. They are written
+ * only if it is so, and if a subscription wants them. */
+void hf__alert_failed(struct hf__batch *batch, const struct hf__op *op);
+void hf__alert_letter(struct hf__batch *batch, int tenant, const hf_id *run, const hf_id *letter,
+                      const char *signal);
+/* A run that delivers events wants to sleep: asks whether it may, and marks those that may not as having unseen mail. */
+void hf__ask_deliveries(struct hf__batch *batch, const struct hf__op *op);
+void hf__note_deliveries(struct hf__batch *batch);
 void hf__transition_tasks(struct hf__batch *batch, int tenant, const hf_id *run,
                           const hf_transition *transition);
 

@@ -4,9 +4,24 @@
 #define HF_KERNEL_CHORES_H
 
 #define HF__CHORE_PREFIX "holdfast."
+#define HF__HOUSE "default" /* the tenant of those that serve the whole store */
 /* Input {"run": id}: cancels the unfinished children of a cancelled run. */
 #define HF__CHORE_CANCEL_CHILDREN "holdfast.cancel_children"
 /* Key: a schedule's name. Starts runs when they are due; see schedule/spec.h. */
 #define HF__CHORE_SCHEDULE "holdfast.schedule"
+/* Key: a subscription's name. Delivers events to it. */
+#define HF__CHORE_DISPATCH "holdfast.dispatch"
+/* What it waits for when there is nothing to deliver: the flush that writes events wakes it. */
+#define HF__WAITING_OUTBOX "outbox"
+
+/* Types of the engine's own events. */
+#define HF__ALERT_FAILED "holdfast.run.failed"
+#define HF__ALERT_NO_HANDLER "holdfast.run.no_handler"
+#define HF__ALERT_DEAD_LETTER "holdfast.dead_letter"
+#define HF__ALERT_PARKED "holdfast.subscription.parked"
+/* Input {"block": n}: closes blocks of the journal up to the n-th at least. For the whole store. */
+#define HF__CHORE_SEAL "holdfast.seal"
+/* Removes runs that have expired, and sleeps until the next one does. For the whole store. */
+#define HF__CHORE_RETENTION "holdfast.retention"
 
 #endif

@@ -71,7 +71,7 @@ static void batch_free(struct hf__batch *batch)
 
 static bool takes_long_way(const struct hf__op *op)
 {
-    return op->kind == HF__OP_SIGNAL || op->kind == HF__OP_CHANGE ||
+    return op->kind == HF__OP_SIGNAL || op->kind == HF__OP_CHANGE || op->kind == HF__OP_TASK ||
            (op->kind == HF__OP_COMMIT && !hf__commit_is_short(op) && !hf__commit_is_child_end(op));
 }
 
@@ -164,6 +164,8 @@ static bool prepare(struct hf__batch *batch)
             hf__signal_prepare(batch, op);
         else if (op->kind == HF__OP_STEP)
             hf__step_prepare(batch, op);
+        else if (op->kind == HF__OP_TASK)
+            hf__task_prepare(batch, op);
         else
             hf__change_prepare(batch, op);
     }
@@ -191,6 +193,8 @@ static void decide(struct hf__batch *batch)
                 hf__commit_decide(batch, op);
             } else if (op->kind == HF__OP_STEP) {
                 hf__step_decide(batch, op);
+            } else if (op->kind == HF__OP_TASK) {
+                hf__task_decide(batch, op);
             } else {
                 hf__change_decide(batch, op);
             }
@@ -287,7 +291,9 @@ static hf_code send_writes(struct hf__batch *batch, hf_error *err)
         HF__STMT_INSERT_DEBOUNCED, HF__STMT_INSERT_FIRST_EVENTS, HF__STMT_INSERT_TAGS,
         HF__STMT_CONSUME_SIGNALS,  HF__STMT_CONSUME_ENDS,        HF__STMT_BLAME_SIGNALS,
         HF__STMT_CANCEL_TIMERS,    HF__STMT_PUT_TIMERS,          HF__STMT_INSERT_SIGNALS,
-        HF__STMT_INSERT_OUTBOX,    HF__STMT_INSERT_TASKS,
+        HF__STMT_ANNOUNCE_OUTBOX,  HF__STMT_INSERT_OUTBOX,       HF__STMT_UPDATE_TASKS,
+        HF__STMT_WITHDRAW_TASKS,   HF__STMT_REOPEN_TASKS,        HF__STMT_INSERT_TASKS,
+        HF__STMT_CANCEL_TASKS,
     };
     hf__batch_sort(batch, HF__STMT_FINISH_RUNS);
     hf__batch_sort(batch, HF__STMT_SAVE_STEPS);

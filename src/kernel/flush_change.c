@@ -175,6 +175,8 @@ static void retry(struct hf__batch *batch, struct hf__op *op, struct hf__row *ro
     row->finished_at = 0;
     if (row->timeout_at && row->timeout_at <= batch->now)
         row->timeout_at = 0;
+    if (!hf_id_is_zero(row->active_task))
+        hf__reopen_tasks(batch, row);
     hf__wake_lane(batch, row->lane, row->run_at);
 }
 

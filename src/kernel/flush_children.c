@@ -41,6 +41,7 @@ static void fill(struct hf__batch *batch, struct hf__op *op)
     c[12] = hf__text(hf__end_mail_id(batch, t->run));
     c[13] = hf__text(child->key ? child->key : child->workflow);
     c[14] = hf__text(told ? hf__end_payload(batch, &end) : NULL);
+    hf__alert_failed(batch, op);
 }
 
 /* A line for each end that was written, then one for each mail that was new to its parent. */

@@ -119,6 +119,8 @@ void hf__commit_prepare(struct hf__batch *batch, struct hf__op *op)
         hf__ask_parent(batch, op->tenant, &t->run);
     if (t->turn == HF_TURN_WAIT || t->unleased)
         ask_mailbox(batch, op->tenant, t);
+    if (t->turn == HF_TURN_WAIT)
+        hf__ask_deliveries(batch, op);
     hf__ask_started(batch, op);
     if (op->resent && (op->commit.seq || !t->unleased))
         ask_committed(batch, op);
@@ -267,6 +269,8 @@ void hf__row_finish(struct hf__batch *batch, struct hf__row *row, hf_status stat
     row->pause_requested = false;
     row->finished_at = batch->now;
     hf__end_child(batch, row);
+    if (!hf_id_is_zero(row->active_task))
+        hf__cancel_tasks(batch, row);
     hf__wake_watchers(batch, row, true);
 }
 
@@ -383,7 +387,10 @@ void hf__commit_decide(struct hf__batch *batch, struct hf__op *op)
     else
         go_on(batch, t, row);
     hf__transition_outbox(batch, op->tenant, &row->id, row->event_seq, t);
+    hf__alert_failed(batch, op);
     hf__transition_tasks(batch, op->tenant, &row->id, t);
+    if (t->task_count && hf_status_finished(row->status))
+        hf__cancel_tasks(batch, row);
     op->commit.written = true;
     hf__op_ok(op);
 }

@@ -1,4 +1,4 @@
-/* What a transition brings besides the row: timers, mail that is done with, events, outbox entries, tasks.
+/* What a transition brings besides the row: timers, mail that is done with, events.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
@@ -33,51 +33,6 @@ void hf__transition_timers(struct hf__batch *batch, int tenant, const hf_id *run
         c[5] = hf__text(timer->token);
         c[6] = hf__number(at);
         *earliest = hf__earlier(*earliest, at);
-    }
-}
-
-void hf__transition_outbox(struct hf__batch *batch, int tenant, const hf_id *run, int64_t seq,
-                           const hf_transition *t)
-{
-    for (size_t i = 0; i < t->outbox_count; i++) {
-        hf_id *id = hf__arena_alloc(batch->arena, sizeof *id);
-        if (!id) {
-            batch->failed = true;
-            return;
-        }
-        *id = hf__batch_id(batch);
-        struct hf__cell *c = hf__batch_add(batch, HF__STMT_INSERT_OUTBOX);
-        c[0] = hf__uuid(id);
-        c[1] = hf__number(tenant);
-        c[2] = hf__uuid(run);
-        c[3] = hf__number(seq);
-        c[4] = hf__text(t->outbox[i].type);
-        c[5] = hf__text(t->outbox[i].payload);
-    }
-}
-
-void hf__transition_tasks(struct hf__batch *batch, int tenant, const hf_id *run,
-                          const hf_transition *t)
-{
-    for (size_t i = 0; i < t->task_count; i++) {
-        const hf_new_task *task = &t->tasks[i];
-        hf_id *id = hf__arena_alloc(batch->arena, sizeof *id);
-        if (!id) {
-            batch->failed = true;
-            return;
-        }
-        *id = hf_id_is_zero(task->id) ? hf__batch_id(batch) : task->id;
-        struct hf__cell *c = hf__batch_add(batch, HF__STMT_INSERT_TASKS);
-        c[0] = hf__number(tenant);
-        c[1] = hf__uuid(id);
-        c[2] = hf__uuid(run);
-        c[3] = hf__text(task->name);
-        c[4] = hf__text(task->assignee);
-        c[5] = hf__text(task->roles);
-        c[6] = hf__text(task->payload);
-        c[7] = hf__text(task->form);
-        c[8] = hf__text(task->token);
-        c[9] = hf__number_or_null(task->due_at);
     }
 }
 
@@ -129,6 +84,7 @@ void hf__transition_blame(struct hf__batch *batch, struct hf__op *op, struct hf_
         c[3] = hf__text(hf__commit_actor(op));
         c[4] = hf__uuid(letter);
         c[5] = hf__number(batch->flusher->max_poison);
+        hf__alert_letter(batch, op->tenant, &row->id, letter, t->blamed[i]);
     }
 }
 

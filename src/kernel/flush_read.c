@@ -10,6 +10,7 @@ static hf_code ask_all(struct hf__batch *batch, hf_error *err)
         HF__STMT_PEEK_RUNS,       HF__STMT_PEEK_PARENTS,        HF__STMT_FIND_SIGNALS,
         HF__STMT_MAILBOX_SUMMARY, HF__STMT_UNFINISHED_CHILDREN, HF__STMT_EXPLAIN_REFUSED,
         HF__STMT_FIND_COMMITTED,  HF__STMT_FIND_STALE_SIGNALS,  HF__STMT_FIND_DEBOUNCED,
+        HF__STMT_TRY_QUIET,       HF__STMT_PENDING_DELIVERIES,  HF__STMT_FIND_TASKS,
     };
     const struct hf__driver *driver = batch->flusher->driver;
     hf_code code = hf__batch_send_all(batch, reads, sizeof reads / sizeof *reads, err);
@@ -70,6 +71,7 @@ static void index_answers(struct hf__batch *batch)
         row->unseen = hf__as_number(c[3]) != 0;
         row->next_visible = hf__as_number(c[4]);
     }
+    hf__note_deliveries(batch);
     const struct hf__table *parents = hf__batch_out(batch, HF__STMT_UNFINISHED_CHILDREN);
     for (int i = 0; i < parents->nrows; i++) {
         struct hf__row *row = hf__batch_row(batch, hf__as_uuid(hf__table_row(parents, i)[0]));

@@ -10,7 +10,8 @@ static bool ends_plainly(const struct hf__op *op)
            (t->turn == HF_TURN_SUCCEED || t->turn == HF_TURN_FAIL) && t->consumed_count == 0 &&
            t->blamed_count == 0 && t->timer_count == 0 && t->cancelled_timer_count == 0 &&
            t->child_count == 0 && t->start_count == 0 && t->event_count == 0 &&
-           t->outbox_count == 0 && t->task_count == 0 && !t->current_step;
+           t->outbox_count == 0 && t->task_count == 0 && t->withdrawn_task_count == 0 &&
+           !t->current_step;
 }
 
 bool hf__commit_is_short(const struct hf__op *op)
@@ -72,12 +73,14 @@ static void fill_heartbeat(struct hf__batch *batch, struct hf__op *op)
 
 void hf__short_fill(struct hf__batch *batch, struct hf__op *op)
 {
-    if (op->kind == HF__OP_COMMIT)
+    if (op->kind == HF__OP_COMMIT) {
         hf__fill_end(hf__batch_add(batch, HF__STMT_FINISH_RUNS), op);
-    else if (op->kind == HF__OP_STEP)
+        hf__alert_failed(batch, op);
+    } else if (op->kind == HF__OP_STEP) {
         fill_step(batch, op);
-    else
+    } else {
         fill_heartbeat(batch, op);
+    }
 }
 
 /* Remembers which runs a short way has written, and tells their watchers. */

@@ -79,20 +79,20 @@ static bool is_journalled(struct hf__batch *batch, const struct hf__op *op, cons
     return false;
 }
 
-static void put_mail(struct hf__batch *batch, const struct hf__op *op)
+static void put_mail(struct hf__batch *batch, const struct hf__row *row, const hf_signal_spec *spec,
+                     const char *sender)
 {
-    const hf_signal_spec *spec = op->signal.spec;
     struct hf__cell *c = hf__batch_add(batch, HF__STMT_INSERT_SIGNALS);
-    if (!hf__idmap_put(&batch->mailed, op->signal.run, c))
+    if (!hf__idmap_put(&batch->mailed, row->id, c))
         batch->failed = true;
-    c[0] = hf__number(op->tenant);
-    c[1] = hf__uuid(&op->signal.run);
+    c[0] = hf__number(row->tenant);
+    c[1] = hf__uuid(&row->id);
     c[2] = hf__text(spec->id);
     c[3] = hf__text(spec->type);
     c[4] = hf__text(spec->name);
     c[5] = hf__text(spec->payload);
     c[6] = hf__text(spec->token);
-    c[7] = hf__text(op->actor);
+    c[7] = hf__text(sender);
     c[8] = hf__number_or_null(spec->expected_revision);
     c[9] = hf__number(0);
     c[10] = hf__number(spec->delay);
@@ -116,6 +116,13 @@ static void wake_for_mail(struct hf__batch *batch, struct hf__row *row, int64_t 
     } else if (row->status == HF_PAUSED && (row->due_at == 0 || visible_at < row->due_at)) {
         row->due_at = visible_at;
     }
+}
+
+void hf__deliver_mail(struct hf__batch *batch, struct hf__row *row, const hf_signal_spec *spec,
+                      const char *sender)
+{
+    put_mail(batch, row, spec, sender);
+    wake_for_mail(batch, row, batch->now + spec->delay);
 }
 
 /* What keeps the signal out, or HF_OK. */
@@ -160,9 +167,7 @@ void hf__signal_decide(struct hf__batch *batch, struct hf__op *op)
         return;
     }
     hf__journal(batch, row, HF__SIGNAL, spec->name, op->actor, NULL, data);
-    if (!stale) {
-        put_mail(batch, op);
-        wake_for_mail(batch, row, batch->now + spec->delay);
-    }
+    if (!stale)
+        hf__deliver_mail(batch, row, spec, op->actor);
     hf__op_ok(op);
 }

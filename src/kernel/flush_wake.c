@@ -30,6 +30,16 @@ static void learn_lanes(struct hf__batch *batch)
     }
 }
 
+/* Runs that deliver events were made due. */
+static void note_dispatchers(struct hf__batch *batch)
+{
+    const struct hf__table *woken = hf__batch_out(batch, HF__STMT_INSERT_OUTBOX);
+    for (int i = 0; i < woken->nrows; i++) {
+        const struct hf__cell *c = hf__table_row(woken, i);
+        hf__wake_lane(batch, (int)hf__as_number(c[0]), hf__as_number(c[1]));
+    }
+}
+
 struct hf__wake hf__wake_of(const struct hf__batch *batch)
 {
     return (struct hf__wake){
@@ -60,6 +70,7 @@ void hf__wake_late(struct hf__batch *batch, const struct hf__wake *early)
     int watched = batch->watched_count;
     note_watchers(batch, HF__STMT_FINISH_RUNS, 1);
     note_watchers(batch, HF__STMT_SAVE_STEPS, 2);
+    note_dispatchers(batch);
     learn_lanes(batch);
     struct hf__wake late = hf__wake_of(batch);
     if (flusher->woke)

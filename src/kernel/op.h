@@ -15,8 +15,12 @@ enum hf__op_kind {
     HF__OP_STEP,
     HF__OP_SIGNAL,
     HF__OP_HEARTBEAT,
-    HF__OP_CHANGE
+    HF__OP_CHANGE,
+    HF__OP_TASK
 };
+
+/* What people do with a task. */
+enum hf__task_action { HF__TASK_CLAIM, HF__TASK_RELEASE, HF__TASK_REASSIGN, HF__TASK_COMPLETE };
 
 /* Where a claim looks: a lane and a priority. */
 struct hf__claim_head {
@@ -116,6 +120,18 @@ struct hf__op {
             int64_t version;   /* was lost: its name, the run's version, its number */
             int64_t seq;
         } change;
+        struct {
+            hf_id run; /* that asked */
+            hf_id id;
+            enum hf__task_action action;
+            int64_t expected_version; /* of the task; 0: any */
+            const char *assignee;     /* reassign: NULL: nobody */
+            const char *outcome;      /* complete */
+            const char *result;       /* complete: JSON */
+            const char *event;        /* as for a change: the journal line that it wrote */
+            int64_t version;
+            int64_t seq;
+        } task;
     };
 
     bool decided;     /* out: code holds */

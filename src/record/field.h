@@ -37,6 +37,11 @@ extern const struct hf__field hf__worker_fields[];
 extern const struct hf__field hf__tenant_fields[];
 extern const struct hf__field hf__schedule_fields[];
 extern const struct hf__field hf__token_fields[];
+extern const struct hf__field hf__subscription_fields[];
+extern const struct hf__field hf__outbox_fields[];
+extern const struct hf__field hf__task_fields[];
+extern const struct hf__field hf__dead_letter_fields[];
+extern const struct hf__field hf__audit_problem_fields[];
 
 const struct hf__field *hf__field_find(const struct hf__field *fields, const char *name);
 /* Adds the record as a JSON object on one line, with all its fields. */

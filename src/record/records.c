@@ -2,7 +2,11 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "record/field.h"
 
+#include <holdfast/audit.h>
+#include <holdfast/dead_letter.h>
+#include <holdfast/outbox.h>
 #include <holdfast/schedule.h>
+#include <holdfast/task.h>
 #include <holdfast/token.h>
 
 #include <stddef.h>
@@ -143,5 +147,62 @@ const struct hf__field hf__token_fields[] = {
     FIELD(hf_token, expires_at, TIME),
     FIELD(hf_token, revoked_at, TIME),
     FIELD(hf_token, revoked_by, TEXT),
+    { NULL, HF__FIELD_TEXT, 0 },
+};
+
+const struct hf__field hf__subscription_fields[] = {
+    FIELD(hf_subscription, name, TEXT),
+    FIELD(hf_subscription, url, TEXT),
+    FIELD(hf_subscription, events, WORDS),
+    FIELD(hf_subscription, mode, TEXT),
+    FIELD(hf_subscription, state, TEXT),
+    FIELD(hf_subscription, max_failures, INT),
+    FIELD(hf_subscription, failures, INT),
+    FIELD(hf_subscription, last_error, TEXT),
+    FIELD(hf_subscription, retry_at, TIME),
+    FIELD(hf_subscription, pending, INT64),
+    FIELD(hf_subscription, oldest_at, TIME),
+    FIELD(hf_subscription, run, ID),
+    FIELD(hf_subscription, created_at, TIME),
+    FIELD(hf_subscription, updated_at, TIME),
+    { NULL, HF__FIELD_TEXT, 0 },
+};
+
+const struct hf__field hf__outbox_fields[] = {
+    FIELD(hf_outbox_entry, id, ID),
+    FIELD(hf_outbox_entry, position, INT64),
+    FIELD(hf_outbox_entry, run, ID),
+    FIELD(hf_outbox_entry, type, TEXT),
+    FIELD(hf_outbox_entry, payload, JSON),
+    FIELD(hf_outbox_entry, created_at, TIME),
+    FIELD(hf_outbox_entry, published_at, TIME),
+    FIELD(hf_outbox_entry, pending, INT),
+    FIELD(hf_outbox_entry, attempts, INT),
+    FIELD(hf_outbox_entry, last_error, TEXT),
+    { NULL, HF__FIELD_TEXT, 0 },
+};
+
+const struct hf__field hf__dead_letter_fields[] = {
+    FIELD(hf_dead_letter, id, ID),       FIELD(hf_dead_letter, run, ID),
+    FIELD(hf_dead_letter, reason, TEXT), FIELD(hf_dead_letter, envelope, JSON),
+    FIELD(hf_dead_letter, node, TEXT),   FIELD(hf_dead_letter, created_at, TIME),
+    { NULL, HF__FIELD_TEXT, 0 },
+};
+
+const struct hf__field hf__audit_problem_fields[] = {
+    FIELD(hf_audit_problem, problem, TEXT), FIELD(hf_audit_problem, meaning, TEXT),
+    FIELD(hf_audit_problem, block, INT64),  FIELD(hf_audit_problem, run, ID),
+    FIELD(hf_audit_problem, seq, INT64),    { NULL, HF__FIELD_TEXT, 0 },
+};
+
+const struct hf__field hf__task_fields[] = {
+    FIELD(hf_task, id, ID),           FIELD(hf_task, run, ID),
+    FIELD(hf_task, workflow, TEXT),   FIELD(hf_task, name, TEXT),
+    FIELD(hf_task, status, TEXT),     FIELD(hf_task, version, INT64),
+    FIELD(hf_task, assignee, TEXT),   FIELD(hf_task, roles, WORDS),
+    FIELD(hf_task, payload, JSON),    FIELD(hf_task, form, JSON),
+    FIELD(hf_task, outcome, TEXT),    FIELD(hf_task, result, JSON),
+    FIELD(hf_task, due_at, TIME),     FIELD(hf_task, created_at, TIME),
+    FIELD(hf_task, updated_at, TIME), FIELD(hf_task, completed_at, TIME),
     { NULL, HF__FIELD_TEXT, 0 },
 };

@@ -6,7 +6,7 @@
 
 enum { WORTH_IT = 1024, GZIP_WINDOW = 15 + 16 };
 
-static bool accepts_gzip(const struct hf__request *request)
+bool hf__accepts_gzip(const struct hf__request *request)
 {
     const char *accepted = hf__request_header(request, "Accept-Encoding");
     const char *gzip = accepted ? strstr(accepted, "gzip") : NULL;
@@ -16,7 +16,7 @@ static bool accepts_gzip(const struct hf__request *request)
 void hf__gzip_answer(struct hf__request *request)
 {
     struct hf__buffer *out = &request->out;
-    if (request->fixed || out->length < WORTH_IT || !accepts_gzip(request))
+    if (request->fixed || out->length < WORTH_IT || !hf__accepts_gzip(request))
         return;
     z_stream stream = { 0 };
     if (deflateInit2(&stream, 1, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) != Z_OK)

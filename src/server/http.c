@@ -4,6 +4,7 @@
 #include "server/park.h"
 
 #include "client/client.h"
+#include "server/assets.h"
 #include "server/stream.h"
 #include "util/alloc.h"
 #include "util/clock.h"
@@ -123,7 +124,9 @@ static void find_route(struct hf__request *request)
         hf__reply_header(request, "Allow", match.allowed);
         break;
     case HF__NO_SUCH_PATH:
-        hf__reply_problem_as(request, 404, "no_such_path", "there is nothing at this path", NULL);
+        if (!hf__asset_answer(request))
+            hf__reply_problem_as(request, 404, "no_such_path", "there is nothing at this path",
+                                 NULL);
         break;
     }
 }

@@ -9,6 +9,8 @@
 #include <stdatomic.h>
 
 struct MHD_Daemon;
+struct hf__feed;
+struct hf__gauges;
 struct hf__hands;
 struct hf__park;
 struct hf__sweep;
@@ -22,6 +24,8 @@ struct hf__server {
     struct hf__access *access;
     struct hf__hands *hands;
     struct hf__park *park;
+    struct hf__feed *feed;
+    struct hf__gauges *gauges;
     struct hf__sweep *sweep;
     struct MHD_Daemon *daemon;
     char url[300];
@@ -67,6 +71,7 @@ void hf__sweep_idle(struct hf__sweep *sweep, struct hf__sweep_entry *entry);
 
 /* ---- gzip.c ---- */
 
+bool hf__accepts_gzip(const struct hf__request *request);
 /* Whether the caller takes gzip and the answer is worth it; then `out` is replaced. */
 void hf__gzip_answer(struct hf__request *request);
 

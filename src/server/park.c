@@ -270,6 +270,21 @@ void hf__park_wake(struct hf__request *request)
     pthread_mutex_unlock(&park->mutex);
 }
 
+void hf__park_tell(struct hf__park *park, hf_id channel)
+{
+    pthread_mutex_lock(&park->mutex);
+    tell_listeners(park, hf__idmap_get(&park->runs, channel));
+    pthread_mutex_unlock(&park->mutex);
+}
+
+bool hf__park_has_listeners(struct hf__park *park, hf_id channel)
+{
+    pthread_mutex_lock(&park->mutex);
+    bool found = hf__idmap_get(&park->runs, channel) != NULL;
+    pthread_mutex_unlock(&park->mutex);
+    return found;
+}
+
 void hf__park_wake_all(struct hf__park *park)
 {
     pthread_mutex_lock(&park->mutex);

@@ -24,6 +24,9 @@ void hf__park_sleep(struct hf__request *request, int64_t until);
 void hf__park_enter(struct hf__request *request);
 /* It listens no more. Safe for one that never did. */
 void hf__park_leave(struct hf__request *request);
+/* Wakes those who listen to an id that is no run's, but a channel of the server's own. */
+void hf__park_tell(struct hf__park *park, hf_id channel);
+bool hf__park_has_listeners(struct hf__park *park, hf_id channel);
 /* Wakes a sleeping request, or all of them. */
 void hf__park_wake(struct hf__request *request);
 void hf__park_wake_all(struct hf__park *park);

@@ -13,7 +13,11 @@ extern const struct hf__route hf__worker_routes[];
 extern const struct hf__route hf__work_routes[];
 extern const struct hf__route hf__tenant_routes[];
 extern const struct hf__route hf__token_routes[];
+extern const struct hf__route hf__letter_routes[];
+extern const struct hf__route hf__outbox_routes[];
+extern const struct hf__route hf__task_routes[];
 extern const struct hf__route hf__event_routes[];
+extern const struct hf__route hf__live_routes[];
 extern const struct hf__route hf__system_routes[];
 extern const struct hf__route hf__metrics_routes[];
 

@@ -102,6 +102,16 @@ static hf_code trigger(struct hf__request *request, hf_error *err)
 
 /* ---- Reading ---- */
 
+/* Prefer: return=minimal (RFC 7240): a list for people need not carry what may be megabytes. */
+static void leave_out(const struct hf__request *request, hf_run *runs, size_t count)
+{
+    const char *preferred = hf__request_header(request, "Prefer");
+    if (!preferred || !strstr(preferred, "return=minimal"))
+        return;
+    for (size_t i = 0; i < count; i++)
+        runs[i].input = runs[i].state = runs[i].result = runs[i].error = NULL;
+}
+
 static hf_code list(struct hf__request *request, hf_error *err)
 {
     hf_filter filter = HF_FILTER_INIT;
@@ -109,6 +119,8 @@ static hf_code list(struct hf__request *request, hf_error *err)
     hf_code code = hf__request_query(request, &filter, err);
     if (code == HF_OK)
         code = hf_list(request->client, &runs, &filter, err);
+    if (code == HF_OK)
+        leave_out(request, runs->items, runs->count);
     if (code == HF_OK)
         code = hf__reply_list(request, hf__run_fields, runs->items, runs->count,
                               sizeof runs->items[0], runs->next, err);
@@ -138,8 +150,10 @@ static hf_code get(struct hf__request *request, hf_error *err)
         return hf__wait_for_end(request, id, query.wait, err);
     if (code == HF_OK)
         code = hf_get(request->client, &run, id, err);
-    if (code == HF_OK)
+    if (code == HF_OK) {
+        leave_out(request, run, 1);
         code = hf__reply_run(request, run, err);
+    }
     hf_run_free(run);
     return code;
 }
@@ -274,8 +288,10 @@ const struct hf__route hf__run_routes[] = {
         .example =
             "{\"workflow\":\"billing.charge.v1\",\"input\":{\"invoice\":42},\"tags\":[\"eu\"]}"),
     HF__ROUTE("runs", "GET", "/v1/runs", "listRuns", READ, list, "List runs, newest first",
-              .details = "Pages are stable while others write.", .query = hf__filter_members,
-              HF__ANSWERS(200, LIST, "Run", hf__run_fields)),
+              .details =
+                  "Pages are stable while others write. With Prefer: return=minimal the input, "
+                  "state, result and error are left out (null).",
+              .query = hf__filter_members, HF__ANSWERS(200, LIST, "Run", hf__run_fields)),
     HF__ROUTE("runs", "GET", "/v1/runs/{id}", "getRun", READ, get,
               "Show a run, or wait for its end", .query = get_members, ONE_RUN),
     HF__ROUTE("runs", "GET", "/v1/workflows/{name}/runs/{key}", "getRunByKey", READ, get_by_key,

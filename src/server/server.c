@@ -2,11 +2,13 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "server/server.h"
 
-#include "server/survey.h"
+#include "server/feed.h"
+#include "server/gauges.h"
 #include "server/http.h"
 #include "server/inner.h"
 #include "server/openapi.h"
 #include "server/park.h"
+#include "server/survey.h"
 #include "util/alloc.h"
 #include "util/clock.h"
 #include "util/error.h"
@@ -125,6 +127,8 @@ static void note_url(struct hf__server *server)
 static void server_free(struct hf__server *server)
 {
     hf__hands_free(server->hands);
+    hf__feed_free(server->feed);
+    hf__gauges_free(server->gauges);
     hf__park_free(server->park);
     hf__sweep_free(server->sweep);
     hf__access_free(server->access);
@@ -165,6 +169,10 @@ hf_code hf__server_start(struct hf__server **out, hf_client *client,
         code = hf__hands_new(&server->hands, server->options.hands, err);
     if (code == HF_OK)
         code = hf__park_new(&server->park, client, server->hands, err);
+    if (code == HF_OK)
+        code = hf__feed_new(&server->feed, client, server->park, err);
+    if (code == HF_OK)
+        code = hf__gauges_new(&server->gauges, client, server->park, err);
     if (code == HF_OK)
         code = start_daemon(server, err);
     if (code != HF_OK) {

@@ -32,6 +32,14 @@ void hf__stream_keep_alive(struct hf__request *request)
     hf__buffer_add_text(&request->out, ":\n\n");
 }
 
+size_t hf__stream_unread(struct hf__request *request)
+{
+    pthread_mutex_lock(&request->mutex);
+    size_t unread = request->stream.out.length - request->stream.sent;
+    pthread_mutex_unlock(&request->mutex);
+    return unread;
+}
+
 void hf__stream_end(struct hf__request *request)
 {
     pthread_mutex_lock(&request->mutex);

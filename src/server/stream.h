@@ -16,6 +16,8 @@ void hf__stream_event(struct hf__request *request, const char *name, int64_t id,
                       size_t length);
 /* A comment, so that both sides notice a dead connection. */
 void hf__stream_keep_alive(struct hf__request *request);
+/* Bytes that the client has not taken yet. */
+size_t hf__stream_unread(struct hf__request *request);
 /* Nothing follows. */
 void hf__stream_end(struct hf__request *request);
 

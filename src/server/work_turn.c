@@ -16,7 +16,7 @@ struct committing {
     const char *worker;
     const char *turn;
     hf_transition t;
-    const char *timers, *children, *starts, *events, *outbox; /* JSON arrays */
+    const char *timers, *children, *starts, *events, *outbox, *tasks; /* JSON arrays */
 };
 
 #define T(field, kind_, about_, ...)                                                               \
@@ -61,6 +61,10 @@ const struct hf__member hf__work_commit_members[] = {
     LIST(starts, "runs to start without a tie to this one"),
     LIST(events, "lines for the journal: objects with kind (step or domain), name, step, data"),
     LIST(outbox, "objects with type and payload"),
+    LIST(tasks,
+         "questions to people: objects with name, assignee, roles, payload, form, token, due_at"),
+    T(withdrawn_tasks, WORDS, "tokens of open tasks that need no answer any more",
+      .count_offset = offsetof(struct committing, t.withdrawn_task_count)),
     HF__MEMBERS_END,
 };
 
@@ -84,6 +88,17 @@ static const struct hf__member event_members[] = {
 static const struct hf__member outbox_members[] = {
     HF__MEMBER(hf_new_outbox, type, TEXT, NULL, .required = true),
     HF__MEMBER(hf_new_outbox, payload, JSON, NULL),
+    HF__MEMBERS_END,
+};
+
+static const struct hf__member task_members[] = {
+    HF__MEMBER(hf_new_task, name, TEXT, NULL, .required = true),
+    HF__MEMBER(hf_new_task, assignee, TEXT, NULL),
+    HF__MEMBER(hf_new_task, roles, JSON, NULL),
+    HF__MEMBER(hf_new_task, payload, JSON, NULL),
+    HF__MEMBER(hf_new_task, form, JSON, NULL),
+    HF__MEMBER(hf_new_task, token, TEXT, NULL),
+    HF__MEMBER(hf_new_task, due_at, TIME, NULL),
     HF__MEMBERS_END,
 };
 
@@ -122,6 +137,7 @@ static hf_code read_arrays(struct hf__request *request, struct committing *c, hf
     static const hf_new_timer timer;
     static const hf_new_event event;
     static const hf_new_outbox entry;
+    static const hf_new_task task;
     static const hf_trigger_spec run = HF_TRIGGER_INIT;
     hf_transition *t = &c->t;
     hf_code code = read_array(request, "timers", c->timers, timer_members, &timer, sizeof timer,
@@ -132,6 +148,9 @@ static hf_code read_arrays(struct hf__request *request, struct committing *c, hf
     if (code == HF_OK)
         code = read_array(request, "outbox", c->outbox, outbox_members, &entry, sizeof entry,
                           &t->outbox, &t->outbox_count, err);
+    if (code == HF_OK)
+        code = read_array(request, "tasks", c->tasks, task_members, &task, sizeof task, &t->tasks,
+                          &t->task_count, err);
     if (code == HF_OK)
         code = read_array(request, "children", c->children, hf__trigger_members, &run, sizeof run,
                           &t->children, &t->child_count, err);

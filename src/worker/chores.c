@@ -67,8 +67,9 @@ static const struct {
     const char *workflow;
     hf_handler handler;
 } chores[] = {
-    { HF__CHORE_CANCEL_CHILDREN, cancel_children },
-    { HF__CHORE_SCHEDULE, hf__schedule_chore },
+    { HF__CHORE_CANCEL_CHILDREN, cancel_children }, { HF__CHORE_SCHEDULE, hf__schedule_chore },
+    { HF__CHORE_DISPATCH, hf__dispatch_chore },     { HF__CHORE_SEAL, hf__seal_chore },
+    { HF__CHORE_RETENTION, hf__retention_chore },
 };
 
 hf_handler hf__chore_find(const char *workflow)
@@ -77,4 +78,34 @@ hf_handler hf__chore_find(const char *workflow)
         if (strcmp(workflow, chores[i].workflow) == 0)
             return chores[i].handler;
     return NULL;
+}
+
+hf_code hf__chore_wait(hf_ctx *ctx, const char *kind, int64_t until)
+{
+    ctx->transition = (hf_transition){
+        .turn = HF_TURN_WAIT,
+        .waiting_kind = kind,
+        .waiting_until = until,
+        .seen_position = ctx->claimed->seen_position,
+        .seen_at = ctx->claimed->seen_at,
+    };
+    ctx->suspended = true;
+    return HF_SUSPENDED;
+}
+
+hf_code hf__chores_prepare(hf_worker *worker, hf_error *err)
+{
+    struct hf__master *house = NULL;
+    for (size_t i = 0; i < worker->master_count; i++)
+        if (strcmp(worker->masters[i]->name, HF__HOUSE) == 0)
+            house = worker->masters[i];
+    if (!house)
+        return HF_OK;
+    worker->house = house->id;
+    hf_code code = hf__workflow_ensure(house->client, HF__CHORE_SEAL, err);
+    if (code == HF_OK)
+        code = hf__workflow_ensure(house->client, HF__CHORE_RETENTION, err);
+    if (code == HF_OK)
+        code = hf__retention_start(house->client, err);
+    return code == HF_DISABLED ? HF_OK : code;
 }

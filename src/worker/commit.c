@@ -91,7 +91,7 @@ static void send_plain(hf_ctx *turn)
     t->result = NULL;
     t->error = NULL;
     t->event_count = t->start_count = t->child_count = 0;
-    t->timer_count = t->outbox_count = t->task_count = 0;
+    t->timer_count = t->outbox_count = t->task_count = t->withdrawn_task_count = 0;
     turn->op.error = NULL;
     hf__turn_commit(turn);
 }

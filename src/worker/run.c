@@ -26,6 +26,8 @@ static hf_code prepare(hf_worker *worker, hf_error *err)
     for (size_t i = 0; code == HF_OK && i < worker->master_count; i++)
         code = put_workflows(worker, worker->masters[i], err);
     if (code == HF_OK)
+        code = hf__chores_prepare(worker, err);
+    if (code == HF_OK)
         code = hf__identity_describe(worker, err);
     if (code == HF_OK)
         code = hf__identity_register(worker, err);

@@ -356,6 +356,29 @@ static void do_wait(struct call *call)
         answer_text(call, "payload", payload);
 }
 
+static void do_ask(struct call *call)
+{
+    int64_t timeout, due;
+    const char *answer = NULL;
+    const char *name = name_of(call, "name", "name of the question");
+    if (!name || !number_of(call, "timeout", HF__DURATION_MAX, &timeout) ||
+        !number_of(call, "due", HF__DURATION_MAX, &due))
+        return;
+    const hf_new_task task = {
+        .name = text_of(call, "title"),
+        .assignee = text_of(call, "assignee"),
+        .roles = text_of(call, "roles"),
+        .payload = text_of(call, "payload"),
+        .form = text_of(call, "form"),
+        .due_at = due ? hf__function_later(hf__function_now(call->ctx), due) : 0,
+    };
+    hf_code code = hf_ask_person(call->ctx, name, &task, timeout, &answer);
+    if (code == HF_TIMEOUT)
+        hf__fail(&call->error, code, "nobody answered \"%s\" in time", name);
+    if (went_well(call, code))
+        answer_text(call, "answer", answer);
+}
+
 /* ---- Children ---- */
 
 static void do_start(struct call *call)
@@ -517,6 +540,7 @@ static const struct {
     { "progress", do_progress, false }, { "state", do_state, false },
     { "emit", do_emit, false },         { "now", do_now, false },
     { "uuid", do_uuid, false },         { "random", do_random, false },
+    { "ask", do_ask, false },
 };
 
 /* Calls of a program come from several processes, in any order. */

@@ -197,6 +197,7 @@ struct hf_worker {
     struct hf__master **masters; /* the claimer's alone, once it runs; only grows */
     size_t master_count;
     bool all_tenants;
+    int house; /* the default tenant's id, in which the store's own chores live; 0: not worked for */
     struct hf__lanes lanes; /* the claimer's alone */
     struct hf__heads heads; /* the claimer's alone */
 
@@ -343,7 +344,24 @@ void hf__program_free(void *program);
 hf_code hf__program_handle(hf_ctx *ctx, const char *input, hf_error *err, void *program);
 
 /* chores.c: the engine's own workflows */
+enum { HF__CHORE_ATTEMPTS = 1000000 }; /* a chore does not end because its store was away */
 hf_handler hf__chore_find(const char *workflow);
+/* Ends a chore's turn: it is called again at a time. Returns HF_SUSPENDED. */
+hf_code hf__chore_wait(hf_ctx *ctx, const char *kind, int64_t until);
+/* Makes sure that the store has its chores, if the worker works for the default tenant. */
+hf_code hf__chores_prepare(hf_worker *worker, hf_error *err);
+
+/* seal_chore.c */
+hf_code hf__seal_chore(hf_ctx *ctx, const char *input, hf_error *err, void *arg);
+/* Starts a sealing run if there is something to seal. The beat's; false: the worker ends. */
+bool hf__seal_call(hf_worker *worker);
+
+/* retention_chore.c */
+hf_code hf__retention_chore(hf_ctx *ctx, const char *input, hf_error *err, void *arg);
+hf_code hf__retention_start(hf_client *client, hf_error *err);
+
+/* dispatch_chore.c */
+hf_code hf__dispatch_chore(hf_ctx *ctx, const char *input, hf_error *err, void *arg);
 
 /* schedule_chore.c */
 hf_code hf__schedule_chore(hf_ctx *ctx, const char *input, hf_error *err, void *arg);

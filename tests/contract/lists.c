@@ -293,9 +293,75 @@ static void a_bulk_change_can_be_stopped_by_its_progress(void **state)
     assert_int_equal(result.matched, MANY);
 }
 
+/* Failed runs are found by an index of their own, workflow by workflow. */
+static void failed_runs_of_all_workflows_are_listed_like_others(void **state)
+{
+    static const char *const workflows[] = { "a.one", "b.two", "a.three" };
+    static const char *const tags[] = { "red" };
+    enum { RUNS = 9 };
+    hf_filter filter = HF_FILTER_INIT;
+    hf_id ids[RUNS];
+    (void)state;
+    for (int i = 0; i < RUNS; i++) {
+        define(workflows[i % 3]);
+        hf_trigger_spec spec = spec_of(workflows[i % 3]);
+        spec.tags = tags;
+        spec.tag_count = i == 4;
+        spec.key = i == 5 ? "key" : NULL;
+        ids[i] = trigger_spec(&spec);
+        fail_for_good(claim());
+    }
+    change(ids[8], HF_DELETE);
+    run_that_is(HF_SUCCEEDED, 0);
+    filter.statuses = 1u << HF_FAILED;
+    filter.limit = 3;
+    for (int left = RUNS - 2; left >= 0;) {
+        const hf_runs *runs = list(&filter);
+        for (size_t i = 0; i < runs->count; i++)
+            assert_true(hf_id_equal(runs->items[i].id, ids[left--]));
+        filter.cursor = runs->next;
+        assert_true(left < 0 || runs->next);
+    }
+    assert_null(filter.cursor);
+    filter.tag = "red";
+    expect_only(&filter, ids[4]);
+    filter.tag = NULL;
+    filter.key = "key";
+    expect_only(&filter, ids[5]);
+    filter.key = NULL;
+    filter.prefix = "b.";
+    assert_int_equal(list(&filter)->count, 3);
+    filter.prefix = NULL;
+    filter.deleted = true;
+    expect_only(&filter, ids[8]);
+}
+
+static void the_engines_own_runs_are_left_out_unless_asked_for(void **state)
+{
+    hf_filter filter = HF_FILTER_INIT;
+    hf_schedule_spec spec = HF_SCHEDULE_INIT;
+    hf_bulk_result matched;
+    (void)state;
+    spec.name = "nightly";
+    spec.cron = "every 1h";
+    spec.workflow = WORK;
+    assert_ok(hf_schedule_set(fx.client, &spec, &fx.error));
+    trigger(WORK);
+    assert_int_equal(list(&filter)->count, 1);
+    assert_ok(hf_bulk(fx.client, &matched, &filter, HF_CANCEL, NULL, true, NULL, NULL, &fx.error));
+    assert_int_equal(matched.matched, 1);
+    filter.prefix = "holdfast.";
+    assert_int_equal(list(&filter)->count, 1);
+    filter.prefix = NULL;
+    filter.workflow = "holdfast.schedule";
+    assert_int_equal(list(&filter)->count, 1);
+}
+
 static const struct CMUnitTest tests[] = {
+    CONTRACT_TEST(the_engines_own_runs_are_left_out_unless_asked_for),
     CONTRACT_TEST(runs_are_listed_newest_first),
     CONTRACT_TEST(a_filter_by_status_takes_several),
+    CONTRACT_TEST(failed_runs_of_all_workflows_are_listed_like_others),
     CONTRACT_TEST(every_text_filter_finds_its_run_and_no_other),
     CONTRACT_TEST(filters_together_must_all_match),
     CONTRACT_TEST(a_filter_by_time_includes_its_start_and_not_its_end),

@@ -125,8 +125,12 @@ static void what_has_not_left_the_outbox_yet_is_kept(void **state)
 {
     const hf_claimed *held = claim_new();
     hf_new_outbox entry = { .type = "order.paid", .payload = "{}" };
+    hf_subscription_spec wish = HF_SUBSCRIPTION_INIT;
     hf_transition t = turn_of(held, HF_TURN_SUCCEED);
     (void)state;
+    wish.name = "orders";
+    wish.url = "http://localhost";
+    assert_ok(hf_subscription_put(fx.client, &wish, NULL, &fx.error));
     t.outbox = &entry;
     t.outbox_count = 1;
     commit(&t);

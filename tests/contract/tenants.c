@@ -2,6 +2,9 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "contract/fixture.h"
 
+#include <holdfast/dead_letter.h>
+#include <holdfast/outbox.h>
+
 /* A held run of ours with mail, a child, a tag and a key. The stranger is fx.other. */
 static const hf_claimed *ours(void)
 {
@@ -300,6 +303,77 @@ static void a_stranger_has_tokens_of_its_own(void **state)
     assert_string_equal(access.tenant, fx.tenant);
 }
 
+static void a_strangers_subscriptions_are_their_own(void **state)
+{
+    hf_subscription_spec spec = HF_SUBSCRIPTION_INIT;
+    hf_subscription *found = NULL;
+    hf_subscriptions *all = NULL;
+    int status = 0;
+    (void)state;
+    spec.name = "hook";
+    spec.url = "http://127.0.0.1:1/ours";
+    assert_ok(hf_subscription_put(fx.client, &spec, NULL, &fx.error));
+    assert_code(hf_subscription_get(fx.other, &found, "hook", &fx.error), HF_NOT_FOUND);
+    assert_code(hf_subscription_park(fx.other, "hook", &fx.error), HF_NOT_FOUND);
+    assert_code(hf_subscription_resume(fx.other, "hook", &fx.error), HF_NOT_FOUND);
+    assert_code(hf_subscription_delete(fx.other, "hook", &fx.error), HF_NOT_FOUND);
+    assert_code(hf_subscription_test(fx.other, "hook", &status, &fx.error), HF_NOT_FOUND);
+    assert_ok(hf_subscription_list(fx.other, &all, &fx.error));
+    assert_int_equal(all->count, 0);
+    hf_subscriptions_free(all);
+    spec.url = "http://127.0.0.1:1/theirs";
+    assert_ok(hf_subscription_put(fx.other, &spec, NULL, &fx.error));
+    assert_ok(hf_subscription_get(fx.client, &found, "hook", &fx.error));
+    assert_string_equal(found->url, "http://127.0.0.1:1/ours");
+    hf_subscription_free(found);
+}
+
+static void a_stranger_sees_nothing_of_an_outbox(void **state)
+{
+    static const hf_new_outbox entry = { .type = "order.paid", .payload = "1" };
+    hf_subscription_spec spec = HF_SUBSCRIPTION_INIT;
+    hf_outbox_filter filter = HF_OUTBOX_FILTER_INIT;
+    hf_outbox_page *page = NULL;
+    hf_outbox_lag lag;
+    (void)state;
+    spec.name = "hook";
+    spec.url = "http://127.0.0.1:1/ours";
+    assert_ok(hf_subscription_put(fx.client, &spec, NULL, &fx.error));
+    trigger(WORK);
+    hf_transition t = turn_of(claim(), HF_TURN_WAIT);
+    t.outbox = &entry;
+    t.outbox_count = 1;
+    commit(&t);
+    assert_ok(hf_outbox_lag_get(fx.client, &lag, &fx.error));
+    assert_int_equal(lag.undelivered, 1);
+    assert_ok(hf_outbox_lag_get(fx.other, &lag, &fx.error));
+    assert_int_equal(lag.undelivered, 0);
+    filter.run = t.run;
+    assert_ok(hf_outbox_list(fx.other, &page, &filter, &fx.error));
+    assert_int_equal(page->count, 0);
+    hf_outbox_page_free(page);
+}
+
+static void a_strangers_dead_letters_are_their_own(void **state)
+{
+    static const hf_dead_letter_filter any = HF_DEAD_LETTER_FILTER_INIT;
+    hf_dead_letters *letters = NULL;
+    hf_dead_letter *letter = NULL;
+    (void)state;
+    hf_id run = trigger(WORK);
+    sql("INSERT INTO dead_letter (tenant_id, id, run_id, reason, envelope, created_at) SELECT "
+        "tenant_id, id, id, 'poison', '{}', 1 FROM run WHERE id = %s",
+        sql_id(run));
+    assert_ok(hf_dead_letter_list(fx.other, &letters, &any, &fx.error));
+    assert_int_equal(letters->count, 0);
+    hf_dead_letters_free(letters);
+    assert_code(hf_dead_letter_get(fx.other, &letter, run, &fx.error), HF_NOT_FOUND);
+    assert_code(hf_dead_letter_requeue(fx.other, run, &fx.error), HF_NOT_FOUND);
+    assert_code(hf_dead_letter_discard(fx.other, run, &fx.error), HF_NOT_FOUND);
+    assert_ok(hf_dead_letter_get(fx.client, &letter, run, &fx.error));
+    hf_dead_letter_free(letter);
+}
+
 static void a_stranger_does_not_learn_whom_else_a_worker_serves(void **state)
 {
     hf_worker_list *workers = NULL;
@@ -378,6 +452,9 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(a_stranger_has_schedules_of_its_own),
     CONTRACT_TEST(a_stranger_has_tokens_of_its_own),
     CONTRACT_TEST(a_stranger_does_not_learn_whom_else_a_worker_serves),
+    CONTRACT_TEST(a_strangers_subscriptions_are_their_own),
+    CONTRACT_TEST(a_stranger_sees_nothing_of_an_outbox),
+    CONTRACT_TEST(a_strangers_dead_letters_are_their_own),
     CONTRACT_TEST(a_tenant_must_exist_to_be_used),
     CONTRACT_TEST(creating_a_tenant_twice_is_no_mistake),
     CONTRACT_TEST(what_runs_in_a_disabled_tenant_may_be_finished),

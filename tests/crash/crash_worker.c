@@ -116,6 +116,8 @@ static void observe(const hf_worker_event *event, void *arg)
 {
     char run[HF_ID_TEXT];
     (void)arg;
+    if (event->workflow && strncmp(event->workflow, "holdfast.", 9) == 0)
+        return; /* the engine's own chores */
     hf_id_format(event->run, run);
     switch (event->kind) {
     case HF_WORKER_STARTED: say("started %s\n", name); break;

@@ -11,7 +11,7 @@ import time
 from outage import outage_of
 from processes import check, wait_until
 from runner import Runner
-from scene import Scene
+from scene import OURS, Scene
 
 SLACK = 8  # seconds beside the limit: for programs to die, for the last commits, and for a busy machine
 
@@ -24,7 +24,7 @@ def stop_within(worker, seconds):
 
 
 def statuses(scene):
-    return dict(scene.store.ask("SELECT key, status FROM {run}"))
+    return dict(scene.store.ask("SELECT key, status FROM {run} WHERE " + OURS))
 
 
 def status_of(scene, key):
@@ -32,7 +32,7 @@ def status_of(scene, key):
 
 
 def attempt_of(scene, key):
-    return int(dict(scene.store.ask("SELECT key, attempt FROM {run}"))[key])
+    return int(dict(scene.store.ask("SELECT key, attempt FROM {run} WHERE " + OURS))[key])
 
 
 def running_handlers_finish(directory, kind):
@@ -52,7 +52,7 @@ def what_was_not_begun_goes_back(directory, kind):
         worker = scene.worker(threads=2, stop_limit=20000)
         scene.begun(4)
         stop_within(worker, 20)
-        left = scene.store.ask("SELECT status, attempt, count(*) FROM {run} WHERE status <> 4 GROUP BY status, attempt")
+        left = scene.store.ask(f"SELECT status, attempt, count(*) FROM {{run}} WHERE status <> 4 AND {OURS} GROUP BY status, attempt")
         check([(int(status), int(attempt)) for status, attempt, _ in left] == [(0, 0)],
               f"runs that were not begun are not pending and unharmed: {left}")
         check(len(scene.lines("start")) == scene.succeeded(), "a handler that was begun did not finish")
@@ -139,11 +139,11 @@ def the_program_of_a_killed_worker_works_in_vain(directory, kind):
     with Scene(directory, kind) as scene:
         worker = scene.exec_worker(script)
         scene.trigger_one("crash.work", "orphan")
-        wait_until(marks.exists, "the program runs")
+        wait_until(lambda: marks.exists() and marks.read_text(), "the program runs")
         worker.kill()
         scene.exec_worker(script)
         scene.await_all_finished()
-        check(scene.store.ask("SELECT status, result, attempt FROM {run}")[0][1] == "2", "the first result was taken")
+        check(scene.store.ask("SELECT status, result, attempt FROM {run} WHERE " + OURS)[0][1] == "2", "the first result was taken")
         scene.audit_invariants()
 
 

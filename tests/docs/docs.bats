@@ -34,6 +34,11 @@ reference_pages="docs/cli.md docs/lifecycle.md docs/postgres.md"
 @test "docs/http.md works as shown" { page docs/http.md; }
 @test "docs/metrics.md works as shown" { page docs/metrics.md; }
 @test "docs/backup.md works as shown" { page docs/backup.md; }
+@test "docs/dashboard.md works as shown" { page docs/dashboard.md; }
+@test "docs/outbox.md works as shown" { page docs/outbox.md; }
+@test "docs/tasks.md works as shown" { page docs/tasks.md; }
+@test "docs/audit.md works as shown" { page docs/audit.md; }
+@test "docs/dead-letters.md works as shown" { page docs/dead-letters.md; }
 @test "docs/faq.md works as shown" { page docs/faq.md; }
 @test "docs/functions.md works as shown" { page docs/functions.md; }
 @test "docs/versions.md works as shown" { page docs/versions.md; }
@@ -48,7 +53,7 @@ reference_pages="docs/cli.md docs/lifecycle.md docs/postgres.md"
         tr -d ' (' | sort -u >"$BATS_TEST_TMPDIR/declared"
     [ -s "$BATS_TEST_TMPDIR/declared" ]
     while read -r name; do
-        sed -n '/^```c /,/^```$/p' docs/c-api.md docs/functions.md docs/versions.md docs/access.md | grep -qE "\b$name\(" || { echo "not called: $name"; false; }
+        sed -n '/^```c /,/^```$/p' docs/c-api.md docs/functions.md docs/outbox.md docs/tasks.md docs/versions.md docs/access.md | grep -qE "\b$name\(" || { echo "not called: $name"; false; }
     done <"$BATS_TEST_TMPDIR/declared"
 }
 

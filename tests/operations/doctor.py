@@ -166,11 +166,9 @@ def a_dead_worker_that_holds_runs(p):
 
 @case("sqlite", "postgres")
 def a_parked_subscription(p):
-    table = "holdfast.subscription" if KIND == "postgres" else "subscription"
-    some_id = "gen_random_uuid()" if KIND == "postgres" else "randomblob(16)"
-    p.sql(f"INSERT INTO {table} (id, tenant_id, name, url, parked, last_error, created_at, updated_at) "
-          f"SELECT {some_id}, 1, 'shop', 'http://x', true, 'refused', 1, 1")
-    check("refused" in p.finds("subscriptions", "shop (tenant default) is parked")["message"], "with its error")
+    p.program("subscription", "create", "shop", "--url", "http://127.0.0.1:9/hook", "--event", "order.*")
+    p.program("subscription", "park", "shop")
+    p.finds("subscriptions", "shop (tenant default) is parked")
 
 
 @case("sqlite")

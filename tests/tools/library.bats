@@ -29,7 +29,7 @@ declared()
 
 # Those that are about the store, or about whoever opens it, and not about one tenant's belongings.
 store_wide="hf_open hf_open_as hf_close hf_schema hf_store_now hf_tenant_create hf_tenant_disable hf_tenant_list hf_tenant_grant
-hf_tenant_revoke hf_token_create hf_worker_new"
+hf_tenant_revoke hf_token_create hf_worker_new hf_audit_head_get hf_audit_verify"
 
 @test "every function of a client is tried with another tenant's things" {
     functions=$(cat "$HOLDFAST_SOURCE"/include/holdfast/*.h | tr '\n' ' ' | grep -oE 'HF_PUBLIC[^;]*;' |

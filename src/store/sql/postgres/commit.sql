@@ -1,7 +1,7 @@
 -- name: finish_runs
 -- The short way for a holder's commit that ends a run without a parent: checks the fence, writes the end and its
--- journal line at once. One that is not given back goes the long way through lock_runs. Arrays are sorted by (tenant,
--- id). Served by the primary key of run. Serves: commit.
+-- journal line at once. One that is not given back, as one that has asked people, goes the long way through lock_runs.
+-- Arrays are sorted by (tenant, id). Served by the primary key of run. Serves: commit.
 -- takes: rows (tenant int, id uuid, version bigint, status int, name text, worker text, state text, result text,
 --   error text, error_code text, last_error text)
 -- gives: (id uuid, watched int)
@@ -17,7 +17,7 @@ ok AS (
                      $9::text[], $10::text[], $11::text[])
            AS f(tenant, id, version, status, name, worker, state, result, error, error_code, last_error)
      WHERE r.tenant_id = ANY (ARRAY[f.tenant]) AND r.id = f.id AND r.version = f.version
-       AND r.status = 1 AND r.parent IS NULL
+       AND r.status = 1 AND r.parent IS NULL AND r.active_task IS NULL
     RETURNING r.id, r.tenant_id, r.event_seq, r.version, r.watched, r.updated_at, r.status, r.attempt, r.last_error,
               f.name, f.worker
 ), journal AS (
@@ -50,7 +50,7 @@ ok AS (
            AS f(tenant, id, version, status, name, worker, state, result, error, error_code, last_error, parent, mail,
                 mail_name, payload)
      WHERE r.tenant_id = ANY (ARRAY[f.tenant]) AND r.id = f.id AND r.version = f.version
-       AND r.status = 1 AND coalesce(r.parent, r.id) = f.parent
+       AND r.status = 1 AND coalesce(r.parent, r.id) = f.parent AND r.active_task IS NULL
     RETURNING r.id, r.tenant_id, r.event_seq, r.version, r.watched, r.updated_at, r.status, r.attempt, r.last_error,
               f.name, f.worker, f.parent, f.mail, f.mail_name, f.payload
 ), journal AS (

@@ -15,12 +15,18 @@ SELECT w.name, count(*), max(h.run_at)
  GROUP BY w.name ORDER BY w.name;
 
 -- name: find_parked
--- Subscriptions that nothing is delivered to any more. Serves: doctor.
+-- Subscriptions that nothing is delivered to: the run that delivers is paused, or waits for somebody to resume it. Serves:
+-- doctor.
 -- takes: nothing
 -- gives: (tenant text, name text, last_error text)
-SELECT t.name, s.name, s.last_error
-  FROM holdfast.subscription s JOIN holdfast.tenant t ON t.id = s.tenant_id
- WHERE s.parked ORDER BY t.name, s.name LIMIT 1000;
+SELECT t.name, s.name, r.state::json ->> 'error'
+  FROM holdfast.subscription s
+  JOIN holdfast.tenant t ON t.id = s.tenant_id
+ CROSS JOIN LATERAL (
+    SELECT x.status, x.pause_requested, x.waiting_kind, x.state FROM holdfast.run x
+     WHERE x.tenant_id = s.tenant_id AND x.id = s.run_id OFFSET 0) r
+ WHERE r.status = 3 OR r.pause_requested OR (r.status = 2 AND r.waiting_kind = 'parked')
+ ORDER BY t.name, s.name LIMIT 1000;
 
 -- name: server_settings
 -- Settings of the server that keep data safe or clean, as they are without the engine's own. Serves: doctor.

@@ -98,28 +98,3 @@ SELECT b.tenant_id, b.letter, b.run_id, 'poison: the run failed on this signal '
        json_build_object('id', b.id, 'type', b.type, 'name', b.name, 'payload', b.payload, 'token', b.token,
                          'sender', b.sender, 'occurred_at', b.occurred_at)::text, b.worker, b.consumed_at
   FROM blamed b WHERE b.consumed_at IS NOT NULL;
-
--- name: insert_outbox
--- Events that leave the system, in the order of the run's journal. Serves: commit, trigger with an initial
--- transition.
--- takes: rows (id uuid, tenant int, run uuid, seq bigint, type text, payload text)
--- gives: nothing
-INSERT INTO holdfast.outbox (id, tenant_id, run_id, seq, type, payload, created_at)
-SELECT n.id, n.tenant, n.run, n.seq, n.type, n.payload, holdfast.now()
-  FROM unnest($1::uuid[], $2::int[], $3::uuid[], $4::bigint[], $5::text[], $6::text[])
-       AS n(id, tenant, run, seq, type, payload)
- WHERE EXISTS (SELECT 1 FROM holdfast.run r WHERE r.tenant_id = n.tenant AND r.id = n.run OFFSET 0)
-ON CONFLICT (id) DO NOTHING;
-
--- name: insert_tasks
--- Questions to people. Serves: commit, trigger with an initial transition.
--- takes: rows (tenant int, id uuid, run uuid, name text, assignee text, roles text, payload text, form text, token
---   text, due_at bigint)
--- gives: nothing
-INSERT INTO holdfast.task (tenant_id, id, run_id, name, assignee, roles, payload, form, token, due_at, created_at, updated_at)
-SELECT n.tenant, n.id, n.run, n.name, n.assignee, n.roles, n.payload, n.form, n.token, n.due_at, holdfast.now(),
-       holdfast.now()
-  FROM unnest($1::int[], $2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
-              $10::bigint[]) AS n(tenant, id, run, name, assignee, roles, payload, form, token, due_at)
- WHERE EXISTS (SELECT 1 FROM holdfast.run r WHERE r.tenant_id = n.tenant AND r.id = n.run OFFSET 0)
-ON CONFLICT DO NOTHING;

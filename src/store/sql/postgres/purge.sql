@@ -44,6 +44,6 @@ WITH gone AS MATERIALIZED (
    s AS (DELETE FROM holdfast.signal x USING gone g WHERE x.run_id = ANY (ARRAY[g.id]) AND x.tenant_id + 0 = g.tenant),
    k AS (DELETE FROM holdfast.task x USING gone g WHERE x.run_id = ANY (ARRAY[g.id]) AND x.tenant_id + 0 = g.tenant),
    o AS (DELETE FROM holdfast.outbox x USING gone g WHERE x.run_id = ANY (ARRAY[g.id]) AND x.tenant_id + 0 = g.tenant
-                                                       AND x.published_at IS NOT NULL),
+                                                       AND coalesce(x.published_at, 0) > 0),
    d AS (DELETE FROM holdfast.dead_letter x USING gone g WHERE x.run_id = ANY (ARRAY[g.id]) AND x.tenant_id + 0 = g.tenant)
 DELETE FROM holdfast.run_tag x USING gone g WHERE x.run_id = ANY (ARRAY[g.id]) AND x.tenant_id + 0 = g.tenant;

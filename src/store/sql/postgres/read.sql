@@ -43,8 +43,8 @@ SELECT r.id, t.name, w.name, r.key, r.status, r.priority, r.attempt, coalesce(r.
  WHERE w.tenant_id = $1 AND w.name = $2 AND r.key = $3 AND r.key IS NOT NULL AND r.deleted_at IS NULL;
 
 -- name: list_runs
--- Runs of a tenant, newest first, after a cursor. Served by the primary key, read backwards. Serves: list, bulk
--- operations.
+-- Runs of a tenant, newest first, after a cursor. The engine's own are left out unless a workflow, a prefix or a parent
+-- is named. Served by the primary key, read backwards. Serves: list, bulk operations.
 -- takes: one (tenant int, before uuid, most int, statuses int, workflow text, prefix text, prefix_end text, key text,
 --   subject text, reference text, tag text, current_step text, parent uuid, created_after bigint, created_before
 --   bigint, overdue bool, deleted bool, flow_key text)
@@ -65,9 +65,11 @@ SELECT r.id, t.name, w.name, r.key, r.status, r.priority, r.attempt, coalesce(r.
   JOIN holdfast.workflow w ON w.id = r.workflow_id
   JOIN holdfast.tenant t ON t.id = r.tenant_id
   JOIN holdfast.lane l ON l.id = r.lane
- WHERE r.tenant_id = $1 AND ($2::uuid IS NULL OR r.id < $2)
+ WHERE r.tenant_id = $1 AND r.id < coalesce($2::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
    AND ($4 = 0 OR (1 << r.status) & $4 <> 0)
    AND ($5::text IS NULL OR w.name = $5) AND ($6::text IS NULL OR (w.name >= $6 AND w.name < $7))
+   AND ($5::text IS NOT NULL OR $6::text IS NOT NULL OR $13::uuid IS NOT NULL
+        OR w.name < 'holdfast.' OR w.name >= 'holdfast/')
    AND ($8::text IS NULL OR r.key = $8) AND ($9::text IS NULL OR r.subject = $9)
    AND ($10::text IS NULL OR r.reference = $10)
    AND ($11::text IS NULL OR EXISTS (SELECT 1 FROM holdfast.run_tag g
@@ -77,6 +79,45 @@ SELECT r.id, t.name, w.name, r.key, r.status, r.priority, r.attempt, coalesce(r.
    AND (NOT $16 OR (r.status <= 3 AND (r.timeout_at <= holdfast.now()
                                        OR (r.status IN (0, 2) AND r.run_at <= holdfast.now()))))
    AND (r.deleted_at IS NOT NULL) = $17 AND ($18::text IS NULL OR l.flow_key = $18)
+ ORDER BY r.id DESC LIMIT $3;
+
+-- name: list_failed
+-- The same as list_runs for failed runs that are not deleted, however many others there are: the newest of each workflow,
+-- of which there are few. Served by run_failed. Serves: list.
+-- takes: one (tenant int, before uuid, most int, statuses int, workflow text, prefix text, prefix_end text, key text,
+--   subject text, reference text, tag text, current_step text, parent uuid, created_after bigint, created_before
+--   bigint, overdue bool, deleted bool, flow_key text)
+-- gives: (id uuid, tenant text, workflow text, key text, status int, priority int, attempt int, max_attempts int,
+--   version bigint, revision bigint, run_at bigint, leased_by text, pause_requested bool, input text, state text,
+--   result text, error text, error_code text, last_error text, current_step text, waiting_kind text, waiting_token
+--   text, waiting_until bigint, wait_count int, last_worker text, subject text, reference text, tags text, partition
+--   text, trace text, actor text, parent uuid, root uuid, timeout_at bigint, created_at bigint, started_at bigint,
+--   updated_at bigint, paused_at bigint, finished_at bigint, deleted_at bigint, delete_reason text, flow_key text,
+--   debounce_key text)
+SELECT r.id, t.name, w.name, r.key, r.status, r.priority, r.attempt, coalesce(r.max_attempts, w.max_attempts),
+       r.version, r.revision, r.run_at, r.leased_by, r.pause_requested, r.input, r.state, r.result, r.error,
+       r.error_code, r.last_error, r.current_step, r.waiting_kind, r.waiting_token, r.waiting_until,
+       r.wait_count, r.last_worker, r.subject, r.reference, r.tags, r.partition, r.trace, r.actor, r.parent,
+       r.root, r.timeout_at, r.created_at, r.started_at, r.updated_at, r.paused_at, r.finished_at, r.deleted_at,
+       r.delete_reason, l.flow_key, r.debounce_key
+  FROM holdfast.workflow w
+ CROSS JOIN LATERAL (
+    SELECT c.* FROM holdfast.run c
+     WHERE c.workflow_id = w.id AND c.status = 5 AND c.deleted_at IS NULL
+       AND c.id < coalesce($2::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
+       AND ($8::text IS NULL OR c.key = $8) AND ($9::text IS NULL OR c.subject = $9)
+       AND ($10::text IS NULL OR c.reference = $10)
+       AND ($11::text IS NULL OR EXISTS (SELECT 1 FROM holdfast.run_tag g
+                                          WHERE g.tenant_id = $1 AND g.tag = $11 AND g.run_id = c.id))
+       AND ($12::text IS NULL OR c.current_step = $12) AND ($13::uuid IS NULL OR c.parent = $13)
+       AND ($14::bigint IS NULL OR c.created_at >= $14) AND ($15::bigint IS NULL OR c.created_at < $15)
+       AND ($18::text IS NULL OR EXISTS (SELECT 1 FROM holdfast.lane k WHERE k.id = c.lane AND k.flow_key = $18))
+     ORDER BY c.id DESC LIMIT $3) r
+  JOIN holdfast.tenant t ON t.id = r.tenant_id
+  JOIN holdfast.lane l ON l.id = r.lane
+ WHERE w.tenant_id = $1 AND $4 = 32 AND NOT $16 AND NOT $17
+   AND ($5::text IS NULL OR w.name = $5) AND ($6::text IS NULL OR (w.name >= $6 AND w.name < $7))
+   AND ($5::text IS NOT NULL OR $6::text IS NOT NULL OR w.name < 'holdfast.' OR w.name >= 'holdfast/')
  ORDER BY r.id DESC LIMIT $3;
 
 -- name: list_children
@@ -140,6 +181,8 @@ SELECT count(*)
  WHERE r.tenant_id = $1 AND ($2::uuid IS NULL OR true)
    AND ($4 = 0 OR (1 << r.status) & $4 <> 0)
    AND ($5::text IS NULL OR w.name = $5) AND ($6::text IS NULL OR (w.name >= $6 AND w.name < $7))
+   AND ($5::text IS NOT NULL OR $6::text IS NOT NULL OR $13::uuid IS NOT NULL
+        OR w.name < 'holdfast.' OR w.name >= 'holdfast/')
    AND ($8::text IS NULL OR r.key = $8) AND ($9::text IS NULL OR r.subject = $9)
    AND ($10::text IS NULL OR r.reference = $10)
    AND ($11::text IS NULL OR EXISTS (SELECT 1 FROM holdfast.run_tag g

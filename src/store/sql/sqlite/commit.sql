@@ -1,7 +1,7 @@
 -- name: finish_runs
 -- The short way for a holder's commit that ends a run without a parent: checks the fence, writes the end and its
--- journal line at once. One that is not given back goes the long way through lock_runs. Arrays are sorted by (tenant,
--- id). Served by the primary key of run. Serves: commit.
+-- journal line at once. One that is not given back, as one that has asked people, goes the long way through lock_runs.
+-- Arrays are sorted by (tenant, id). Served by the primary key of run. Serves: commit.
 -- takes: rows (tenant int, id uuid, version bigint, status int, name text, worker text, state text, result text,
 --   error text, error_code text, last_error text)
 -- gives: (id uuid, watched int)
@@ -10,7 +10,8 @@ UPDATE run
        leased_by = NULL, last_worker = ?6, pause_requested = 0, wait_count = 0, waiting_kind = NULL,
        waiting_token = NULL, waiting_until = NULL, state = coalesce(?7, state), result = ?8, error = ?9,
        error_code = ?10, last_error = ?11, finished_at = holdfast_now(), updated_at = holdfast_now()
- WHERE tenant_id = ?1 AND id = ?2 AND version = ?3 AND status = 1 AND parent IS NULL;
+ WHERE tenant_id = ?1 AND id = ?2 AND version = ?3 AND status = 1 AND parent IS NULL
+   AND active_task IS NULL;
 INSERT OR IGNORE INTO event (run_id, seq, version, tenant_id, at, kind, name, actor, data)
 VALUES (CASE WHEN changes() = 1 THEN ?2 END, (SELECT event_seq FROM run WHERE tenant_id = ?1 AND id = ?2), ?3 + 1, ?1,
         holdfast_now(), 0, ?5, ?6,
@@ -31,7 +32,8 @@ UPDATE run
        leased_by = NULL, last_worker = ?6, pause_requested = 0, wait_count = 0, waiting_kind = NULL,
        waiting_token = NULL, waiting_until = NULL, state = coalesce(?7, state), result = ?8, error = ?9,
        error_code = ?10, last_error = ?11, finished_at = holdfast_now(), updated_at = holdfast_now()
- WHERE tenant_id = ?1 AND id = ?2 AND version = ?3 AND status = 1 AND parent = ?12;
+ WHERE tenant_id = ?1 AND id = ?2 AND version = ?3 AND status = 1 AND parent = ?12
+   AND active_task IS NULL;
 INSERT OR IGNORE INTO event (run_id, seq, version, tenant_id, at, kind, name, actor, data)
 VALUES (CASE WHEN changes() = 1 THEN ?2 END, (SELECT event_seq FROM run WHERE tenant_id = ?1 AND id = ?2), ?3 + 1, ?1,
         holdfast_now(), 0, ?5, ?6,

@@ -13,9 +13,13 @@ SELECT w.name, count(*), max(h.run_at)
  GROUP BY w.name ORDER BY w.name;
 
 -- name: find_parked
--- Subscriptions that nothing is delivered to any more. Serves: doctor.
+-- Subscriptions that nothing is delivered to: the run that delivers is paused, or waits for somebody to resume it. Serves:
+-- doctor.
 -- takes: nothing
 -- gives: (tenant text, name text, last_error text)
-SELECT t.name, s.name, s.last_error
-  FROM subscription s JOIN tenant t ON t.id = s.tenant_id
- WHERE s.parked ORDER BY t.name, s.name LIMIT 1000;
+SELECT t.name, s.name, r.state ->> 'error'
+  FROM subscription s
+  JOIN tenant t ON t.id = s.tenant_id
+  JOIN run r ON r.tenant_id = s.tenant_id AND r.id = s.run_id
+ WHERE r.status = 3 OR r.pause_requested OR (r.status = 2 AND r.waiting_kind = 'parked')
+ ORDER BY t.name, s.name LIMIT 1000;

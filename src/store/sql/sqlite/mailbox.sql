@@ -65,22 +65,3 @@ SELECT s.tenant_id, ?5, s.run_id, 'poison: the run failed on this signal ' || s.
                    'sender', s.sender, 'occurred_at', s.occurred_at), ?4, s.consumed_at
   FROM signal s
  WHERE changes() = 1 AND s.run_id = ?2 AND s.id = ?3 AND s.tenant_id = ?1 AND s.consumed_at IS NOT NULL;
-
--- name: insert_outbox
--- Events that leave the system, in the order of the run's journal. Serves: commit, trigger with an initial
--- transition.
--- takes: rows (id uuid, tenant int, run uuid, seq bigint, type text, payload text)
--- gives: nothing
-INSERT INTO outbox (id, tenant_id, run_id, seq, type, payload, created_at)
-SELECT ?1, ?2, ?3, ?4, ?5, ?6, holdfast_now() WHERE EXISTS (SELECT 1 FROM run WHERE tenant_id = ?2 AND id = ?3)
-ON CONFLICT DO NOTHING;
-
--- name: insert_tasks
--- Questions to people. Serves: commit, trigger with an initial transition.
--- takes: rows (tenant int, id uuid, run uuid, name text, assignee text, roles text, payload text, form text, token
---   text, due_at bigint)
--- gives: nothing
-INSERT INTO task (tenant_id, id, run_id, name, assignee, roles, payload, form, token, due_at, created_at, updated_at)
-SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, holdfast_now(), holdfast_now()
- WHERE EXISTS (SELECT 1 FROM run WHERE tenant_id = ?1 AND id = ?3)
-ON CONFLICT DO NOTHING;

@@ -50,8 +50,8 @@ SELECT w.tenant_id, n.name, w.name, w.paused,
 --   running bigint, now bigint)
 SELECT (SELECT count(*) FROM (SELECT 1 FROM signal s INDEXED BY signal_mailbox WHERE s.consumed_at IS NULL LIMIT ?1)),
        (SELECT count(*) FROM (SELECT 1 FROM dead_letter LIMIT ?1)),
-       (SELECT count(*) FROM (SELECT 1 FROM outbox o INDEXED BY outbox_unpublished WHERE o.published_at IS NULL LIMIT ?1)),
-       (SELECT min(x.created_at) FROM (SELECT o.created_at FROM outbox o INDEXED BY outbox_unpublished
+       (SELECT count(*) FROM (SELECT 1 FROM outbox o INDEXED BY outbox_waiting WHERE o.published_at IS NULL LIMIT ?1)),
+       (SELECT min(x.created_at) FROM (SELECT o.created_at FROM outbox o INDEXED BY outbox_waiting
                                         WHERE o.published_at IS NULL LIMIT ?1) x),
        (SELECT count(*) FROM worker x WHERE x.expires_at > holdfast_now()),
        (SELECT coalesce(sum(x.threads), 0) FROM worker x WHERE x.expires_at > holdfast_now()),

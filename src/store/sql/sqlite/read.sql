@@ -43,8 +43,8 @@ SELECT r.id, t.name, w.name, r.key, r.status, r.priority, r.attempt, coalesce(r.
  WHERE w.tenant_id = ?1 AND w.name = ?2 AND r.key = ?3 AND r.key IS NOT NULL AND r.deleted_at IS NULL;
 
 -- name: list_runs
--- Runs of a tenant, newest first, after a cursor. Served by the primary key, read backwards. Serves: list, bulk
--- operations.
+-- Runs of a tenant, newest first, after a cursor. The engine's own are left out unless a workflow, a prefix or a parent
+-- is named. Served by the primary key, read backwards. Serves: list, bulk operations.
 -- takes: one (tenant int, before uuid, most int, statuses int, workflow text, prefix text, prefix_end text, key text,
 --   subject text, reference text, tag text, current_step text, parent uuid, created_after bigint, created_before
 --   bigint, overdue bool, deleted bool, flow_key text)
@@ -68,6 +68,8 @@ SELECT r.id, t.name, w.name, r.key, r.status, r.priority, r.attempt, coalesce(r.
  WHERE r.tenant_id = ?1 AND (?2 IS NULL OR r.id < ?2)
    AND (?4 = 0 OR (1 << r.status) & ?4 <> 0)
    AND (?5 IS NULL OR w.name = ?5) AND (?6 IS NULL OR (w.name >= ?6 AND w.name < ?7))
+   AND (?5 IS NOT NULL OR ?6 IS NOT NULL OR ?13 IS NOT NULL
+        OR w.name < 'holdfast.' OR w.name >= 'holdfast/')
    AND (?8 IS NULL OR r.key = ?8) AND (?9 IS NULL OR r.subject = ?9)
    AND (?10 IS NULL OR r.reference = ?10)
    AND (?11 IS NULL OR EXISTS (SELECT 1 FROM run_tag g
@@ -78,6 +80,45 @@ SELECT r.id, t.name, w.name, r.key, r.status, r.priority, r.attempt, coalesce(r.
                                        OR (r.status IN (0, 2) AND r.run_at <= holdfast_now()))))
    AND (r.deleted_at IS NOT NULL) = ?17 AND (?18 IS NULL OR l.flow_key = ?18)
  ORDER BY r.id DESC LIMIT ?3;
+
+-- name: list_failed
+-- The same as list_runs for failed runs that are not deleted, however many others there are: the newest of each workflow,
+-- of which there are few. Served by run_failed. Serves: list.
+-- takes: one (tenant int, before uuid, most int, statuses int, workflow text, prefix text, prefix_end text, key text,
+--   subject text, reference text, tag text, current_step text, parent uuid, created_after bigint, created_before
+--   bigint, overdue bool, deleted bool, flow_key text)
+-- gives: (id uuid, tenant text, workflow text, key text, status int, priority int, attempt int, max_attempts int,
+--   version bigint, revision bigint, run_at bigint, leased_by text, pause_requested bool, input text, state text,
+--   result text, error text, error_code text, last_error text, current_step text, waiting_kind text, waiting_token
+--   text, waiting_until bigint, wait_count int, last_worker text, subject text, reference text, tags text, partition
+--   text, trace text, actor text, parent uuid, root uuid, timeout_at bigint, created_at bigint, started_at bigint,
+--   updated_at bigint, paused_at bigint, finished_at bigint, deleted_at bigint, delete_reason text, flow_key text,
+--   debounce_key text)
+SELECT r.id, t.name, w.name, r.key, r.status, r.priority, r.attempt, coalesce(r.max_attempts, w.max_attempts),
+       r.version, r.revision, r.run_at, r.leased_by, r.pause_requested, r.input, r.state, r.result, r.error,
+       r.error_code, r.last_error, r.current_step, r.waiting_kind, r.waiting_token, r.waiting_until,
+       r.wait_count, r.last_worker, r.subject, r.reference, r.tags, r.partition, r.trace, r.actor, r.parent,
+       r.root, r.timeout_at, r.created_at, r.started_at, r.updated_at, r.paused_at, r.finished_at, r.deleted_at,
+       r.delete_reason, l.flow_key, r.debounce_key
+  FROM (
+    SELECT f.id FROM workflow v
+     CROSS JOIN run f INDEXED BY run_failed ON f.workflow_id = v.id AND f.status = 5 AND f.deleted_at IS NULL
+     WHERE v.tenant_id = ?1 AND f.id < coalesce(?2, x'ffffffffffffffffffffffffffffffff')
+       AND ?4 = 32 AND NOT ?16 AND NOT ?17
+       AND (?5 IS NULL OR v.name = ?5) AND (?6 IS NULL OR (v.name >= ?6 AND v.name < ?7))
+       AND (?5 IS NOT NULL OR ?6 IS NOT NULL OR v.name < 'holdfast.' OR v.name >= 'holdfast/')
+       AND (?8 IS NULL OR f.key = ?8) AND (?9 IS NULL OR f.subject = ?9)
+       AND (?10 IS NULL OR f.reference = ?10)
+       AND (?11 IS NULL OR EXISTS (SELECT 1 FROM run_tag g WHERE g.tenant_id = ?1 AND g.tag = ?11 AND g.run_id = f.id))
+       AND (?12 IS NULL OR f.current_step = ?12) AND (?13 IS NULL OR f.parent = ?13)
+       AND (?14 IS NULL OR f.created_at >= ?14) AND (?15 IS NULL OR f.created_at < ?15)
+       AND (?18 IS NULL OR EXISTS (SELECT 1 FROM lane k WHERE k.id = f.lane AND k.flow_key = ?18))
+     ORDER BY f.id DESC LIMIT ?3) p
+ CROSS JOIN run r ON r.tenant_id = ?1 AND r.id = p.id
+ CROSS JOIN workflow w ON w.id = r.workflow_id
+ CROSS JOIN tenant t ON t.id = r.tenant_id
+ CROSS JOIN lane l ON l.id = r.lane
+ ORDER BY r.id DESC;
 
 -- name: list_children
 -- The same as list_runs for the children of one run, however many other runs there are. Served by run_parent. Serves:
@@ -139,6 +180,8 @@ SELECT count(*)
  WHERE r.tenant_id = ?1
    AND (?4 = 0 OR (1 << r.status) & ?4 <> 0)
    AND (?5 IS NULL OR w.name = ?5) AND (?6 IS NULL OR (w.name >= ?6 AND w.name < ?7))
+   AND (?5 IS NOT NULL OR ?6 IS NOT NULL OR ?13 IS NOT NULL
+        OR w.name < 'holdfast.' OR w.name >= 'holdfast/')
    AND (?8 IS NULL OR r.key = ?8) AND (?9 IS NULL OR r.subject = ?9)
    AND (?10 IS NULL OR r.reference = ?10)
    AND (?11 IS NULL OR EXISTS (SELECT 1 FROM run_tag g

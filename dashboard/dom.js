@@ -1,0 +1,60 @@
+/* Elements. What comes from the store becomes text nodes and attributes: nothing here reads markup. */
+
+function add(parent, child) {
+  if (child === null || child === undefined || child === false) return;
+  if (Array.isArray(child)) for (const one of child) add(parent, one);
+  else parent.append(child instanceof Node ? child : String(child));
+}
+
+function setProperty(element, name, value) {
+  if (value === null || value === undefined || value === false) return;
+  if (name.startsWith('on')) element.addEventListener(name.slice(2), value);
+  else if (name === 'class') element.setAttribute('class', value);
+  else if (name === 'style') for (const key in value) element.style.setProperty(key, value[key]);
+  else if (name === 'value') element.value = value;
+  else element.setAttribute(name, value === true ? '' : value);
+}
+
+/* h('p', { class: 'x', onclick: f }, 'text', [more]) */
+export function h(tag, properties, ...children) {
+  const element = document.createElement(tag);
+  for (const name in properties) setProperty(element, name, properties[name]);
+  add(element, children);
+  if (tag === 'select' && properties?.value !== undefined) element.value = properties.value;
+  return element;
+}
+
+export function svg(tag, properties, ...children) {
+  const element = document.createElementNS('http://www.w3.org/2000/svg', tag);
+  for (const name in properties) setProperty(element, name, properties[name]);
+  add(element, children);
+  return element;
+}
+
+export function fill(element, ...children) {
+  element.replaceChildren();
+  add(element, children);
+  return element;
+}
+
+/* Makes the children of `parent` those of `items`, by key; elements that stay are not made anew, so that what is selected,
+ * focused or being animated goes on. `make(item)` gives an element; `update(element, item)` brings one up to date. */
+export function reconcile(parent, items, keyOf, make, update) {
+  const old = new Map();
+  for (const child of parent.children) if (child.dataset.key !== undefined) old.set(child.dataset.key, child);
+  let at = parent.firstElementChild;
+  for (const item of items) {
+    const key = String(keyOf(item));
+    let element = old.get(key);
+    if (element) {
+      old.delete(key);
+      update?.(element, item);
+    } else {
+      element = make(item);
+      element.dataset.key = key;
+    }
+    if (element === at) at = at.nextElementSibling;
+    else parent.insertBefore(element, at);
+  }
+  for (const element of old.values()) element.remove();
+}

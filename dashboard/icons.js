@@ -1,0 +1,56 @@
+/* Icons on a grid of 16, drawn with lines. */
+import { svg } from './dom.js';
+
+const paths = {
+  overview: 'M2.5 8.5h3l2-5 2 9 2-4h2',
+  runs: 'M3 4h10M3 8h10M3 12h6',
+  workflows: 'M3 3h4v4H3zM9 9h4v4H9zM7 5h2.5a1.5 1.5 0 0 1 1.5 1.5V9',
+  schedules: 'M8 2.5a5.5 5.5 0 1 1 0 11a5.5 5.5 0 0 1 0-11zM8 5.2V8l2 1.5',
+  workers: 'M3 3.5h10v3.5H3zM3 9h10v3.5H3zM5.5 5.2h.01M5.5 10.8h.01',
+  tasks: 'M3 4l1.2 1.2L6.4 3M3 11l1.2 1.2L6.4 10M9 4.5h4M9 11.5h4',
+  dead: 'M2.5 5.5L8 9l5.5-3.5M2.5 4h11v8.5h-11zM6 11h4',
+  outbox: 'M2.5 9.5v3h11v-3M8 10V3M5 6l3-3 3 3',
+  settings: 'M3 5h6M12 5h1M3 11h1M7 11h6M10.5 3.5v3M5.5 9.5v3',
+  search: 'M7 3a4 4 0 1 1 0 8a4 4 0 0 1 0-8zM10 10l3.2 3.2',
+  menu: 'M3 5h10M3 8h10M3 11h10',
+  close: 'M4 4l8 8M12 4l-8 8',
+  copy: 'M6 6h7v7H6zM3 10V3h7',
+  check: 'M3.5 8.5l3 3 6-7',
+  chevron: 'M6 4l4 4-4 4',
+  down: 'M4 6l4 4 4-4',
+  more: 'M4 8h.01M8 8h.01M12 8h.01',
+  plus: 'M8 3v10M3 8h10',
+  refresh: 'M12.5 6A5 5 0 1 0 13 9M12.8 3v3.2H9.6',
+  play: 'M5 3.5v9l7-4.5z',
+  pause: 'M5.5 4v8M10.5 4v8',
+  stop: 'M8 2.5a5.5 5.5 0 1 1 0 11a5.5 5.5 0 0 1 0-11zM4.2 4.2l7.6 7.6',
+  retry: 'M3.5 7a4.6 4.6 0 1 1 .4 3.2M3 3.8v3.4h3.4',
+  fork: 'M5 3v10M5 9c4 0 6-1 6-4.5M9.2 5.8L11 4l1.8 1.8',
+  trash: 'M3 4.5h10M6.5 4V2.8h3V4M4.5 4.5l.6 8.7h5.8l.6-8.7',
+  restore: 'M3 8h8a2.5 2.5 0 0 1 0 5H8M6 5L3 8l3 3',
+  signal: 'M8 9.5v3.5M8 8h.01M5.2 10.6a4 4 0 1 1 5.6 0M3.4 12.4a6.5 6.5 0 1 1 9.2 0',
+  sun: 'M8 5.5a2.5 2.5 0 1 1 0 5a2.5 2.5 0 0 1 0-5zM8 2v1M8 13v1M2 8h1M13 8h1M3.8 3.8l.7.7M11.5 11.5l.7.7M3.8 12.2l.7-.7M11.5 4.5l.7-.7',
+  moon: 'M12.8 9.6A5.2 5.2 0 0 1 6.4 3.2a5.2 5.2 0 1 0 6.4 6.4z',
+  auto: 'M8 2.5a5.5 5.5 0 1 1 0 11a5.5 5.5 0 0 1 0-11zM8 2.5v11M8 5h3.5M8 8h5M8 11h3.5',
+  alert: 'M8 2.8l5.8 10.4H2.2zM8 6.8v3M8 11.6h.01',
+  filter: 'M2.5 4h11M4.5 8h7M6.5 12h3',
+  step: 'M3 8h7M7.5 5L10.5 8l-3 3M13 4v8',
+  child: 'M4 3v6a2 2 0 0 0 2 2h6M9.5 8.5L12 11l-2.5 2.5',
+  key: 'M5.5 8a2.5 2.5 0 1 1 0 .01zM8 8h5.5v2.5M11.5 8v2',
+  bolt: 'M9 2.5L4 9h3.5L7 13.5 12 7H8.5z',
+  note: 'M3 3h10v10H3zM5.5 6h5M5.5 8.5h5M5.5 11h2.5',
+  /* statuses: each has its own shape, so that none is told by its colour alone */
+  pending: 'M8 3a5 5 0 1 1 0 10a5 5 0 0 1 0-10z',
+  leased: 'M8 3a5 5 0 1 1-5 5M8 6.2v3.6M6.2 8h3.6',
+  waiting: 'M5 2.8h6M5 13.2h6M5.5 2.8c0 3 5 3.4 5 5.2s-5 2.2-5 5.2M10.5 2.8c0 3-5 3.4-5 5.2s5 2.2 5 5.2',
+  paused: 'M5.5 4v8M10.5 4v8',
+  succeeded: 'M3.5 8.5l3 3 6-7',
+  failed: 'M4.2 4.2l7.6 7.6M11.8 4.2l-7.6 7.6',
+  cancelled: 'M8 3a5 5 0 1 1 0 10a5 5 0 0 1 0-10zM4.6 11.4l6.8-6.8',
+};
+
+export function icon(name, title) {
+  return svg('svg', { class: `icon icon-${name}`, viewBox: '0 0 16 16', 'aria-hidden': title ? null : 'true', role: title ? 'img' : null },
+    title && svg('title', null, title),
+    svg('path', { d: paths[name] ?? paths.note }));
+}

@@ -1,0 +1,305 @@
+/* One run: what it is, what it did, what it carries, what can be done with it. Live. */
+import { h, fill } from './dom.js';
+import { icon } from './icons.js';
+import { ask, get, follow, isAbort, query } from './api.js';
+import { pageHead, card, badge, button, menu, loading, idText, runLink, workflowLink, isFinished, statuses, meter, problemBox, skeleton, empty, tag } from './ui.js';
+import { ms, when, age, duration, number, exactTime, clockTime, plural, bytes, shortId } from './format.js';
+import { members, jsonView, copyButton, pretty } from './json.js';
+import { Story, drawTimeline } from './timeline.js';
+import { changes, changeRun, signalRun, forkRun } from './actions.js';
+import { tookOf } from './runlist.js';
+
+const EVENTS = 200;          /* lines of the journal at a time */
+const MOST_FOR_STORY = 2000; /* lines that the timeline is made from */
+const CHILDREN = 50;
+
+/* ---- Facts ---- */
+
+function fact(name, value) {
+  return value === null || value === undefined || value === '' ? null : h('div', { class: 'fact' }, h('dt', null, name), h('dd', null, value));
+}
+
+function facts(run) {
+  const next = run.status === 'leased' ? null : run.run_at;
+  return h('dl', { class: 'facts' },
+    fact('Id', idText(run.id)),
+    fact('Workflow', workflowLink(run.workflow)),
+    fact('Key', run.key && h('span', { class: 'id' }, h('span', { class: 'break' }, run.key), copyButton(run.key, 'Copy key'))),
+    fact('Created', [when(run.created_at), run.actor && h('span', { class: 'muted' }, ` by ${run.actor}`)]),
+    fact('Started', run.started_at && when(run.started_at)),
+    fact('Finished', run.finished_at && when(run.finished_at)),
+    fact('Took', run.started_at && tookOf(run)),
+    fact('Attempt', run.attempt > 0 ? `${run.attempt} of ${run.max_attempts}` : null),
+    fact('Worker', run.leased_by ?? run.last_worker),
+    fact('Lease ends', run.lease_until && when(run.lease_until)),
+    fact('Next attention', next && when(next)),
+    fact('Waits for', run.status === 'waiting' ? [run.waiting_kind ?? 'something', run.wait_count > 0 ? ` (${run.wait_count} left)` : '', run.waiting_until && [', until ', when(run.waiting_until)]] : null),
+    fact('Current step', run.current_step),
+    fact('Deadline', run.timeout_at && when(run.timeout_at)),
+    fact('Priority', run.priority || null),
+    fact('Subject', run.subject),
+    fact('Reference', run.reference),
+    fact('Tags', run.tags?.length ? run.tags.map((text) => h('a', { class: 'chip', href: `/runs${query({ tag: text })}` }, text)) : null),
+    fact('Parent', run.parent && runLink(run.parent)),
+    fact('Root', run.root && run.root !== run.id && run.root !== run.parent ? runLink(run.root) : null),
+    fact('Partition', run.partition),
+    fact('Trace', run.trace && h('span', { class: 'mono break' }, run.trace)),
+    fact('Deleted', run.deleted_at && [when(run.deleted_at), run.delete_reason && h('span', { class: 'muted' }, ` ${run.delete_reason}`)]),
+    fact('Revision', `${run.revision}`));
+}
+
+/* ---- What it carries ---- */
+
+function payload(name, text) {
+  if (text === undefined || text === 'null') return null;
+  return card(name, jsonView(text, name), { about: bytes(new Blob([text]).size), actions: copyButton(() => pretty(text), `Copy ${name.toLowerCase()}`) });
+}
+
+/* ---- The journal ---- */
+
+function eventRow(event) {
+  const data = event.data === null || event.data === undefined ? null : JSON.stringify(event.data);
+  const long = data && data.length > 90;
+  return h('tr', { 'data-row': '' },
+    h('td', { class: 'c-num muted' }, event.seq),
+    h('td', { class: 'c-time', title: exactTime(ms(event.at)) }, clockTime(ms(event.at))),
+    h('td', null, h('span', { class: `event-kind k-${event.kind}` }, event.kind)),
+    h('td', { class: 'c-event' }, event.step && h('strong', null, `${event.step} `), event.name),
+    h('td', { class: 'muted c-actor', title: event.actor }, event.actor),
+    h('td', { class: 'c-data mono' }, data && (long
+      ? h('details', null, h('summary', null, `${data.slice(0, 80)}…`), jsonView(data, `Data of event ${event.seq}`))
+      : data)));
+}
+
+class Journal {
+  constructor(run, signal) {
+    this.path = `/v1/runs/${run}/events`;
+    this.signal = signal;
+    this.body = h('tbody');
+    this.foot = h('div', { class: 'list-more' });
+    this.last = 0;      /* of the lines that are shown */
+    this.atEnd = false; /* all there is, is shown: new ones are added as they come */
+    const jump = h('input', { type: 'number', min: '1', 'aria-label': 'Go to line', placeholder: 'line' });
+    const form = h('form', { class: 'jump', onsubmit: (event) => { event.preventDefault(); this.start(Math.max(0, Number(jump.value || 1) - 1)); } }, jump, button('Go', { type: 'submit', small: true }));
+    this.tools = [form, button('First', { small: true, onclick: () => this.start(0) }), button('Newest', { small: true, onclick: () => this.newest() })];
+    this.node = h('div', null, h('div', { class: 'table-wrap journal', tabindex: '0', role: 'group', 'aria-label': 'Lines of the journal' }, h('table', { class: 'table compact' },
+      h('thead', null, h('tr', null, ['Seq', 'At', 'Kind', 'What', 'Who', 'Data'].map((name, i) => h('th', { scope: 'col', class: i === 0 ? 'c-num' : null }, name)))), this.body)), this.foot);
+  }
+
+  async page(after, limit = EVENTS) {
+    return get(`${this.path}${query({ after, limit })}`, { signal: this.signal });
+  }
+
+  start(after) {
+    this.last = after;
+    fill(this.body);
+    return this.more();
+  }
+
+  async more() {
+    try {
+      const page = await this.page(this.last);
+      for (const event of page.items) this.body.append(eventRow(event));
+      this.last = page.items.at(-1)?.seq ?? this.last;
+      this.atEnd = page.next === null;
+      fill(this.foot, page.next !== null && button('Load more', { onclick: () => this.more() }));
+      return page.items;
+    } catch (error) {
+      if (!isAbort(error)) fill(this.foot, problemBox(error, () => this.more()));
+      return [];
+    }
+  }
+
+  /* The journal has no gaps, so its end is found by halving. */
+  async newest() {
+    let low = this.last, high = Math.max(EVENTS, this.last * 2);
+    while ((await this.page(high, 1)).items.length > 0) { low = high; high *= 2; }
+    while (high - low > EVENTS / 2) {
+      const middle = Math.floor((low + high) / 2);
+      if ((await this.page(middle, 1)).items.length > 0) low = middle;
+      else high = middle;
+    }
+    await this.start(Math.max(0, low - EVENTS / 2));
+    this.body.lastElementChild?.scrollIntoView({ block: 'nearest' });
+  }
+
+  add(event) {
+    if (!this.atEnd || event.seq !== this.last + 1) return;
+    this.last = event.seq;
+    const row = eventRow(event);
+    row.classList.add('flash');
+    this.body.append(row);
+    if (this.body.children.length > 1000) this.body.firstElementChild.remove();
+  }
+}
+
+/* ---- Children ---- */
+
+function childRow(run, depth, signal) {
+  const open = h('button', { type: 'button', class: 'icon-button small twist', 'aria-label': 'Show its children', 'aria-expanded': 'false' }, icon('chevron'));
+  const inner = h('div', { hidden: true });
+  const row = h('li', null, h('div', { class: 'child', 'data-row': '', 'data-href': `/runs/${run.id}` }, open, badge(run.status), h('div', { class: 'grow run-name' }, runLink(run.id, run.workflow), run.key && h('span', { class: 'run-key' }, run.key)),
+    h('span', { class: 'num muted' }, tookOf(run)), h('span', { class: 'num' }, when(run.created_at))), inner);
+  row.classList.add(`depth-${Math.min(depth, 4)}`);
+  open.addEventListener('click', () => {
+    inner.hidden = !inner.hidden;
+    open.setAttribute('aria-expanded', String(!inner.hidden));
+    if (!inner.hidden && !inner.firstChild) loading(inner, async () => {
+      const page = await get(`/v1/runs/${run.id}/children${query({ limit: CHILDREN })}`, { signal });
+      return page.items.length ? childList(page, run.id, depth + 1, signal) : h('p', { class: 'muted small pad' }, 'It has no children.');
+    }, { rows: 1, kind: 'row' });
+  });
+  return row;
+}
+
+function childList(page, parent, depth, signal) {
+  const list = h('ul', { class: 'children' }, page.items.map((run) => childRow(run, depth, signal)));
+  const more = h('div', { class: 'list-more' });
+  let next = page.next;
+  const offer = () => fill(more, next && button('Load more', { small: true, onclick: async () => {
+    const following = await get(`/v1/runs/${parent}/children${query({ limit: CHILDREN, cursor: next })}`, { signal });
+    list.append(...following.items.map((run) => childRow(run, depth, signal)));
+    next = following.next;
+    offer();
+  } }));
+  offer();
+  return h('div', null, list, more);
+}
+
+function childCounts(counts) {
+  const all = Object.values(counts).reduce((sum, count) => sum + count, 0);
+  const done = counts.succeeded + counts.failed + counts.cancelled;
+  return h('div', { class: 'child-counts' }, meter(all ? done / all : 0, `${number(done)} of ${number(all)} have ended`),
+    Object.keys(statuses).filter((name) => counts[name] > 0).map((name) => badge(name, `${number(counts[name])} ${statuses[name].label.toLowerCase()}`)));
+}
+
+/* ---- The page ---- */
+
+function progressOf(run, story) {
+  const state = run.state ?? {};
+  const percent = story.progress?.percent ?? state.percent ?? (typeof state.progress === 'number' ? state.progress * (state.progress <= 1 ? 100 : 1) : undefined);
+  if (typeof percent !== 'number' || run.status === 'succeeded') return null;
+  const text = story.progress?.text ?? state.message ?? '';
+  return h('div', { class: 'progress-line' }, h('progress', { max: '100', value: String(percent), 'aria-label': 'Progress' }), h('span', null, `${Math.round(percent)} %`), h('span', { class: 'muted' }, text));
+}
+
+export function runPage({ main, signal, params, title }) {
+  const id = params.id;
+  title(`Run ${id.slice(0, 8)}`);
+  const story = new Story();
+  const journal = new Journal(id, signal);
+  const head = h('div');
+  const note = h('div', { class: 'run-note' });
+  const side = h('aside', { class: 'side', 'aria-label': 'Facts' });
+  const timelineBox = h('div', null, skeleton(3, 'row'));
+  const dataBox = h('div', { class: 'payloads' });
+  const childBox = h('div');
+  let run = null, stop = null, timer = null, shownData = '', redraw = null, childrenSeen = null;
+
+  const act = async (name) => { if (await changeRun(run, name)) await read(true); };
+
+  function showHead() {
+    const offered = Object.keys(changes).filter((name) => changes[name].may(run));
+    const waitsForSignal = run.status === 'waiting' && run.waiting_kind === 'signal';
+    const primary = offered.filter((name) => name !== 'delete').slice(0, waitsForSignal ? 1 : 2);
+    const others = offered.filter((name) => !primary.includes(name));
+    const items = [
+      !isFinished(run.status) && { label: 'Send a signal', icon: 'signal', onclick: async () => { if (await signalRun(run)) read(true); } },
+      { label: 'Fork from a step', icon: 'fork', onclick: () => forkRun(run, [...story.steps.keys()]) },
+      ...others.map((name) => ({ label: changes[name].label, icon: changes[name].icon, danger: changes[name].danger, onclick: () => act(name) })),
+    ].filter(Boolean);
+    fill(head, pageHead(run.workflow, {
+      crumbs: [['Runs', '/runs'], ...(run.parent ? [['Parent', `/runs/${run.parent}`]] : []), [shortId(run.id)]],
+      extra: h('div', { class: 'run-sub' }, badge(run.status), run.pause_requested && tag('paused', 'paused', 'shall pause'), run.deleted_at && tag('cancelled', 'trash', 'Deleted'),
+        run.key && h('span', { class: 'run-key big', title: run.key }, run.key), h('span', { class: 'muted' }, run.finished_at ? ['ended ', when(run.finished_at)] : ['created ', when(run.created_at)])),
+      actions: [waitsForSignal && button('Send a signal', { icon: 'signal', kind: 'primary', onclick: async () => { if (await signalRun(run)) read(true); } }),
+        primary.map((name) => button(changes[name].label, { icon: changes[name].icon, kind: name === 'retry' || (name === 'resume' && !waitsForSignal) ? 'primary' : '', onclick: () => act(name) })), menu('More actions', items)],
+    }));
+    title(`${run.workflow}${run.key ? ` ${run.key}` : ''} · ${statuses[run.status]?.label ?? run.status}`);
+    const failing = run.last_error && run.status !== 'succeeded';
+    fill(note, failing && h('div', { class: `callout ${run.status === 'failed' ? 'bad' : 'warn'}`, role: 'note' }, icon('alert'),
+      h('div', null, h('strong', null, run.status === 'failed' ? 'Failed for good' : 'The last attempt failed', run.error_code && h('code', null, run.error_code)), h('p', { class: 'break' }, run.last_error))),
+    progressOf(run, story));
+  }
+
+  function showData(raw) {
+    const parts = ['error', 'result', 'state', 'input'].map((name) => [name, raw.get(name)]);
+    const now = JSON.stringify(parts.map(([, text]) => text?.length > 100000 ? `${text.length}${text.slice(0, 100)}` : text));
+    if (now === shownData) return;
+    shownData = now;
+    fill(dataBox, parts.map(([name, text]) => payload(name[0].toUpperCase() + name.slice(1), text)));
+  }
+
+  function draw() {
+    clearTimeout(redraw);
+    if (signal.aborted) return;
+    const open = !isFinished(run.status);
+    drawTimeline(timelineBox, story, { open, created: run.created_at });
+    if (story.count >= MOST_FOR_STORY) timelineBox.append(h('p', { class: 'muted small pad' }, `Made from the first ${number(MOST_FOR_STORY)} lines of the journal.`));
+    if (open) redraw = setTimeout(draw, story.steps.size > 100 ? 5000 : 1000);
+  }
+
+  async function read(again) {
+    const { text, json } = await ask('GET', `/v1/runs/${id}`, { signal });
+    run = json;
+    showHead();
+    fill(side, card('Facts', facts(run)));
+    showData(members(text));
+    if (story.count) draw();
+    readChildren();
+    if (again && !stop) listen();
+  }
+
+  function readSoon() {
+    timer ??= setTimeout(() => { timer = null; read().catch(() => {}); }, 250);
+  }
+
+  async function readChildren() {
+    try {
+      const page = await get(`/v1/runs/${id}/children${query({ limit: CHILDREN })}`, { signal });
+      const seen = JSON.stringify(page.counts);
+      if (seen === childrenSeen) return;
+      childrenSeen = seen;
+      fill(childBox, page.items.length > 0 && card('Children', [childCounts(page.counts), childList(page, id, 0, signal)],
+        { about: plural(Object.values(page.counts).reduce((sum, count) => sum + count, 0), 'run'), actions: h('a', { href: `/runs${query({ parent: id })}` }, 'As a list') }));
+    } catch { /* an older server; the rest of the page does not need it */ }
+  }
+
+  /* From the last line that is known on, until the run has ended. */
+  function listen() {
+    stop = follow(`/v1/runs/${id}/events?after=${known}`, {
+      lastId: known, endsByItself: true,
+      onState: (state) => { if (state === 'ended') { stop = null; readSoon(); } },
+      onEvent: ({ data }) => {
+        const event = JSON.parse(data);
+        if (event.seq <= known) return;
+        known = event.seq;
+        if (story.count < MOST_FOR_STORY) story.add(event);
+        journal.add(event);
+        readSoon();
+      },
+    });
+  }
+
+  let known = 0;
+  async function readStory() {
+    let page = await journal.start(0);
+    for (const event of page) story.add(event);
+    known = page.at(-1)?.seq ?? 0;
+    while (page.length === EVENTS && story.count < MOST_FOR_STORY) {
+      page = (await journal.page(known, EVENTS)).items;
+      for (const event of page) story.add(event);
+      known = page.at(-1)?.seq ?? known;
+    }
+  }
+
+  const layout = h('div', { class: 'run-page' },
+    h('div', { class: 'column' }, note, card('Timeline', timelineBox, { id: 'timeline' }), dataBox, childBox, card('Journal', journal.node, { actions: journal.tools })), side);
+  fill(main, h('div', { class: 'page-head' }, skeleton(1, 'title')), skeleton(6));
+  loading(main, async () => {
+    await read();
+    readStory().then(() => { draw(); showHead(); if (!isFinished(run.status) && story.count < MOST_FOR_STORY) listen(); }).catch((error) => { if (!isAbort(error)) fill(timelineBox, problemBox(error)); });
+    return [head, layout];
+  });
+  signal.addEventListener('abort', () => { stop?.(); clearTimeout(timer); clearTimeout(redraw); });
+}

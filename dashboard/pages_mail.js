@@ -1,0 +1,155 @@
+/* Dead letters, the outbox with its subscriptions, and tasks of people. Older servers lack some of them; their pages say so. */
+import { h, fill } from './dom.js';
+import { get, post, put, remove, query, routes } from './api.js';
+import { pageHead, card, button, loading, table, tag, runLink, dialog, attempt, empty, toast, menu, command } from './ui.js';
+import { when, number, shortId, ms } from './format.js';
+import { jsonView, copyButton } from './json.js';
+import { reload, navigate } from './router.js';
+
+/* Pages of a list by its cursor, below one another. `row(item)` gives an element. */
+function pager(path, filter, signal, { row, whenEmpty, label }) {
+  const list = h('ul', { class: 'lines' });
+  const more = h('div', { class: 'list-more' });
+  const box = h('div');
+  async function add(cursor) {
+    const page = await get(`${path}${query({ ...filter, cursor, limit: 50 })}`, { signal });
+    list.append(...page.items.map(row));
+    fill(more, page.next && button('Load more', { onclick: () => attempt(() => add(page.next)) }));
+    return page.items.length;
+  }
+  loading(box, async () => ((await add()) === 0 ? whenEmpty() : h('section', { class: 'card', 'aria-label': label }, list, more)), { rows: 5, kind: 'row' });
+  return box;
+}
+
+function showJson(title, value) {
+  const text = JSON.stringify(value);
+  dialog({ title, action: null, cancel: 'Close', wide: true, body: [h('div', { class: 'right' }, copyButton(text)), jsonView(text, title)] });
+}
+
+/* ---- Dead letters ---- */
+
+async function sure(title, action, text, danger, act, done) {
+  if (await dialog({ title, action, cancel: 'Back', danger, body: h('p', { class: 'muted' }, text), act })) { toast(done); reload(); }
+}
+
+async function discard(letter) {
+  const { found } = await routes();
+  return found.has('POST /v1/dead-letters/{id}/discard') ? post(`/v1/dead-letters/${letter.id}/discard`) : remove(`/v1/dead-letters/${letter.id}`);
+}
+
+function letterRow(letter) {
+  const envelope = letter.envelope ?? {};
+  return h('li', { 'data-row': '' }, tag('failed', 'dead', letter.reason),
+    h('div', { class: 'grow' }, h('div', { class: 'run-name' }, h('strong', null, envelope.name ?? envelope.type ?? 'mail'), letter.run && h('span', { class: 'muted' }, 'to ', runLink(letter.run))),
+      h('div', { class: 'run-lately muted mono' }, JSON.stringify(envelope.payload ?? envelope).slice(0, 160))),
+    when(letter.created_at),
+    menu('Actions for this letter', [
+      { label: 'Look at it', icon: 'note', onclick: () => showJson('Dead letter', letter) },
+      { label: 'Send again', icon: 'retry', onclick: () => sure('Send it again?', 'Send again', 'It goes back into the mailbox of its run as new mail.', false, () => post(`/v1/dead-letters/${letter.id}/requeue`), 'It was sent again') },
+      { label: 'Discard', icon: 'trash', danger: true, onclick: () => sure('Discard it?', 'Discard letter', 'It is removed for good.', true, () => discard(letter), 'It was discarded') },
+    ]));
+}
+
+export function deadLettersPage({ main, signal, title }) {
+  title('Dead letters');
+  fill(main, pageHead('Dead letters', { about: 'Mail on which its run failed again and again, taken out so that the run could go on.' }),
+    pager('/v1/dead-letters', {}, signal, { row: letterRow, label: 'Dead letters', whenEmpty: () => empty('dead', 'No dead letters', h('p', { class: 'muted' }, 'All mail could be handled.')) }));
+}
+
+/* ---- The outbox ---- */
+
+const subscriptionPath = (one) => `/v1/subscriptions/${encodeURIComponent(one.name)}`;
+const tones = { active: ['succeeded', 'check', 'Active'], retrying: ['waiting', 'retry', 'Retrying'], parked: ['failed', 'paused', 'Parked'], ended: ['cancelled', 'stop', 'Ended'] };
+
+async function editSubscription(one) {
+  const saved = await dialog({
+    title: one ? `Change ${one.name}` : 'New subscription', action: 'Save',
+    fields: [
+      !one && { name: 'name', label: 'Name', required: true, placeholder: 'billing' },
+      { name: 'url', label: 'URL', required: true, type: 'url', value: one?.url ?? '', placeholder: 'https://example.com/hooks/holdfast' },
+      { name: 'events', label: 'Events', value: (one?.events ?? []).join(', '), placeholder: 'order.*, holdfast.*', about: 'Types, or prefixes with a star. Nothing: all that runs emit.' },
+    ].filter(Boolean),
+    act: (values) => put(subscriptionPath(one ?? values), { url: values.url, ...(values.events.trim() ? { events: values.events.split(',').map((text) => text.trim()).filter(Boolean) } : {}) }),
+  });
+  if (!saved) return;
+  if (saved.secret) await showSecret('The secret of this subscription', saved.secret, 'Receivers check the signature with it.');
+  reload();
+}
+
+export function showSecret(title, secret, about) {
+  return dialog({ title, action: null, cancel: 'I have copied it', body: [h('p', { class: 'muted' }, `${about} It is shown this once.`), h('div', { class: 'command secret' }, h('pre', { tabindex: '0', 'aria-label': 'Secret' }, secret), copyButton(secret, 'Copy secret'))] });
+}
+
+function subscriptions(signal) {
+  const box = h('div');
+  loading(box, async () => {
+    const all = (await get('/v1/subscriptions', { signal })).items;
+    if (all.length === 0) return empty('outbox', 'No subscriptions', h('p', { class: 'muted' }, 'A subscription delivers the events that runs emit to a URL, signed, in order per run.'));
+    return h('section', { class: 'card', 'aria-label': 'Subscriptions' }, table('Subscriptions', [
+      { name: 'Name', class: 'c-name', cell: (one) => [h('strong', null, one.name), h('div', { class: 'muted small break' }, one.url)] },
+      { name: 'State', cell: (one) => tag(...(tones[one.state] ?? ['pending', 'note', one.state ?? '–'])) },
+      { name: 'Events', class: 'c-wide', cell: (one) => (one.events?.length ? one.events.map((text) => h('span', { class: 'chip mono' }, text)) : h('span', { class: 'muted' }, 'all')) },
+      { name: 'Pending', class: 'c-num', cell: (one) => number(one.pending) },
+      { name: 'Oldest', class: 'c-num', cell: (one) => when(one.oldest_at) },
+      { name: 'Last error', class: 'c-wide muted', cell: (one) => one.last_error ?? '–' },
+      { name: '', class: 'c-menu', cell: (one) => menu(`Actions for ${one.name}`, [
+        { label: 'Change', icon: 'settings', onclick: () => editSubscription(one) },
+        { label: 'Send a test', icon: 'outbox', onclick: () => attempt(() => post(`${subscriptionPath(one)}/test`), 'The receiver took it') },
+        one.state === 'parked' ? { label: 'Resume', icon: 'play', onclick: () => sure(`Resume ${one.name}?`, 'Resume', 'What waited is delivered.', false, () => post(`${subscriptionPath(one)}/resume`), 'It is resumed') }
+          : { label: 'Park', icon: 'pause', onclick: () => sure(`Park ${one.name}?`, 'Park', 'Its events are kept until it is resumed.', false, () => post(`${subscriptionPath(one)}/park`), 'It is parked') },
+        { label: 'Delete', icon: 'trash', danger: true, onclick: () => sure(`Delete ${one.name}?`, 'Delete subscription', 'What was not delivered to it never will be.', true, () => remove(subscriptionPath(one)), 'It was deleted') },
+      ]) },
+    ], all));
+  }, { rows: 3, kind: 'row' });
+  return box;
+}
+
+function outboxRow(entry) {
+  return h('li', { 'data-row': '' }, entry.published_at ? tag('succeeded', 'check', 'Delivered') : entry.last_error ? tag('failed', 'retry', 'Retrying') : tag('pending', 'pending', 'Pending'),
+    h('div', { class: 'grow' }, h('div', { class: 'run-name' }, h('strong', null, entry.type), entry.run && h('span', { class: 'muted' }, 'of ', runLink(entry.run))),
+      h('div', { class: `run-lately ${entry.last_error ? 'bad' : 'muted mono'}` }, entry.last_error ?? JSON.stringify(entry.payload ?? null).slice(0, 160))),
+    entry.attempts > 0 && h('span', { class: 'muted' }, `${entry.attempts} tries`), when(entry.created_at),
+    h('button', { type: 'button', class: 'button ghost small', onclick: () => showJson(entry.type, entry) }, 'Look'));
+}
+
+export function outboxPage({ main, signal, title, query: params }) {
+  title('Outbox');
+  const waiting = params.get('undelivered') === 'true';
+  const tab = (label, on, path) => h('button', { type: 'button', 'aria-pressed': String(on), onclick: () => navigate(path) }, label);
+  fill(main, pageHead('Outbox', { about: 'Events that runs emit, and who gets them.', actions: button('New subscription', { icon: 'plus', kind: 'primary', onclick: () => editSubscription(null) }) }),
+    h('h2', { class: 'section' }, 'Subscriptions'), subscriptions(signal),
+    h('div', { class: 'section-head' }, h('h2', { class: 'section' }, 'Events'), h('div', { class: 'tabs', role: 'group', 'aria-label': 'Which events' }, tab('All', !waiting, '/outbox'), tab('Not delivered', waiting, '/outbox?undelivered=true'))),
+    pager('/v1/outbox', waiting ? { undelivered: 'true' } : {}, signal, { row: outboxRow, label: 'Events', whenEmpty: () => empty('outbox', 'Nothing in the outbox', h('p', { class: 'muted' }, 'Runs put events here with hf_emit.')) }));
+}
+
+/* ---- Tasks ---- */
+
+async function completeTask(task) {
+  const done = await dialog({
+    title: `Complete “${task.name}”`, action: 'Complete',
+    fields: [{ name: 'outcome', label: 'Outcome', value: '' }, { name: 'result', label: 'Result (JSON)', type: 'json', value: '{}' }],
+    act: (values) => post(`/v1/tasks/${task.id}/complete`, `{${[values.outcome && `"outcome":${JSON.stringify(values.outcome)}`, values.result.trim() && `"result":${values.result}`].filter(Boolean).join(',')}}`),
+  });
+  if (done) { toast('The task is completed'); reload(); }
+}
+
+function taskRow(task) {
+  const late = ms(task.due_at) < Date.now();
+  const open = task.status === 'open' || task.status === 'claimed';
+  return h('li', { 'data-row': '' }, task.status === 'completed' ? tag('succeeded', 'check', 'Completed') : task.status === 'claimed' ? tag('leased', 'leased', 'Claimed') : task.status === 'cancelled' ? tag('cancelled', 'cancelled', 'Cancelled') : tag('waiting', 'tasks', 'Open'),
+    h('div', { class: 'grow' }, h('div', { class: 'run-name' }, h('strong', null, task.name), task.run && h('span', { class: 'muted' }, 'of ', runLink(task.run))),
+      h('div', { class: 'run-lately muted' }, task.assignee ? `with ${task.assignee}` : (task.roles ?? []).length ? `for ${[].concat(task.roles).join(', ')}` : 'for anybody')),
+    task.due_at && h('span', { class: late && open ? 'bad' : 'muted' }, 'due ', when(task.due_at)),
+    menu(`Actions for ${task.name}`, [
+      { label: 'Look at it', icon: 'note', onclick: () => showJson(task.name, task) },
+      ...(task.status === 'open' ? [{ label: 'Claim', icon: 'play', onclick: () => attempt(() => post(`/v1/tasks/${task.id}/claim`), 'It is yours').then(reload) }] : []),
+      ...(task.status === 'claimed' ? [{ label: 'Release', icon: 'restore', onclick: () => attempt(() => post(`/v1/tasks/${task.id}/release`), 'It was given back').then(reload) }] : []),
+      ...(open ? [{ label: 'Complete', icon: 'check', onclick: () => completeTask(task) }] : []),
+    ]));
+}
+
+export function tasksPage({ main, signal, title }) {
+  title('Tasks');
+  fill(main, pageHead('Tasks', { about: 'What runs wait for people to do.' }),
+    pager('/v1/tasks', {}, signal, { row: taskRow, label: 'Tasks', whenEmpty: () => empty('tasks', 'No tasks', h('p', { class: 'muted' }, 'No run waits for a person.')) }));
+}

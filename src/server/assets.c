@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/assets.h"
+
+#include "server/inner.h"
+
+#include <string.h>
+#include <zlib.h>
+
+enum { GZIP_WINDOW = 15 + 16 };
+
+/* Nothing from elsewhere, nothing inline: a payload that gets into the page as markup could still do nothing. */
+static const char policy[] =
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'";
+
+/* The first part of the paths that the page itself routes. */
+static const char *const pages[] = { "",      "runs",         "workflows", "schedules", "workers",
+                                     "tasks", "dead-letters", "outbox",    "settings",  NULL };
+
+static const struct hf__asset *find(const char *name)
+{
+    for (const struct hf__asset *asset = hf__assets; asset->name; asset++)
+        if (strcmp(asset->name, name) == 0)
+            return asset;
+    return NULL;
+}
+
+static bool is_page(const char *path)
+{
+    size_t length = strcspn(path + 1, "/");
+    for (const char *const *page = pages; *page; page++)
+        if (strlen(*page) == length && memcmp(*page, path + 1, length) == 0)
+            return true;
+    return false;
+}
+
+/* "/assets/VERSION/NAME". Another version's page asks for its own files, which are gone: it is loaded again. */
+static const struct hf__asset *find_file(const char *path)
+{
+    static const char root[] = "/assets/";
+    size_t version = strlen(hf__assets_version);
+    if (strncmp(path, root, sizeof root - 1) != 0)
+        return NULL;
+    path += sizeof root - 1;
+    if (strncmp(path, hf__assets_version, version) != 0 || path[version] != '/')
+        return NULL;
+    return find(path + version + 1);
+}
+
+/* For the few that do not take gzip. */
+static bool add_plain(struct hf__request *request, const struct hf__asset *asset)
+{
+    char *plain = hf__arena_alloc(&request->arena, asset->plain_length + 1);
+    z_stream stream = { .next_in = (Bytef *)(uintptr_t)asset->bytes,
+                        .avail_in = (uInt)asset->length,
+                        .next_out = (Bytef *)plain,
+                        .avail_out = (uInt)asset->plain_length };
+    if (!plain || inflateInit2(&stream, GZIP_WINDOW) != Z_OK)
+        return false;
+    int ended = inflate(&stream, Z_FINISH);
+    inflateEnd(&stream);
+    request->fixed = plain;
+    request->fixed_length = asset->plain_length;
+    return ended == Z_STREAM_END;
+}
+
+static void add_page_headers(struct hf__request *request)
+{
+    hf__reply_header(request, "Content-Security-Policy", policy);
+    hf__reply_header(request, "X-Frame-Options", "DENY");
+    hf__reply_header(request, "Referrer-Policy", "no-referrer");
+}
+
+static void answer(struct hf__request *request, const struct hf__asset *asset, bool page)
+{
+    request->type = asset->type;
+    hf__reply_header(request, "ETag", asset->etag);
+    hf__reply_header(request, "Cache-Control",
+                     page ? "no-cache" : "public, max-age=31536000, immutable");
+    hf__reply_header(request, "Vary", "Accept-Encoding");
+    add_page_headers(request);
+    if (hf__accepts_gzip(request)) {
+        hf__reply_header(request, "Content-Encoding", "gzip");
+        request->fixed = asset->bytes;
+        request->fixed_length = asset->length;
+    } else if (!add_plain(request, asset)) {
+        hf__reply_problem_as(request, 503, "out_of_memory", hf_code_meaning(HF_NOMEM), NULL);
+        return;
+    }
+    request->status = 200;
+    request->answered = true;
+}
+
+bool hf__asset_answer(struct hf__request *request)
+{
+    bool read = strcmp(request->method, "GET") == 0 || strcmp(request->method, "HEAD") == 0;
+    if (!request->server->options.dashboard || !read)
+        return false;
+    bool page = is_page(request->path);
+    const struct hf__asset *asset = page ? find("index.html") : find_file(request->path);
+    if (asset)
+        answer(request, asset, page);
+    return asset != NULL;
+}

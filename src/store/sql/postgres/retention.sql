@@ -1,0 +1,57 @@
+-- name: retention_rules
+-- Workflows whose ended runs are removed after a time; the engine's own chores are kept for seven days. Serves:
+-- retention.
+-- takes: nothing
+-- gives: (workflow int, retention bigint)
+SELECT w.id, coalesce(w.retention, 604800000000) FROM holdfast.workflow w
+ WHERE w.retention > 0 OR (w.retention IS NULL AND w.name >= 'holdfast.' AND w.name < 'holdfast/');
+
+-- name: find_expired
+-- The next runs of a workflow that ended in a span of time, oldest end first. Left out is what has to do with work under
+-- way: runs with a parent or a child that has not ended. Served by run_finished. Serves: retention.
+-- takes: one (workflow int, since bigint, before bigint, most int)
+-- gives: (tenant int, id uuid, at bigint)
+SELECT r.tenant_id, r.id, r.finished_at FROM holdfast.run r
+ WHERE r.workflow_id = $1 AND r.status >= 4 AND r.finished_at >= $2 AND r.finished_at < $3
+   AND NOT EXISTS (SELECT 1 FROM holdfast.run p
+                    WHERE p.tenant_id = r.tenant_id AND p.id = r.parent AND p.status <= 3 AND p.deleted_at IS NULL
+                   OFFSET 0)
+   AND NOT EXISTS (SELECT 1 FROM holdfast.run c
+                    WHERE c.tenant_id = r.tenant_id AND c.parent = r.id AND c.status <= 3 AND c.deleted_at IS NULL
+                   OFFSET 0)
+ ORDER BY r.finished_at LIMIT $4;
+
+-- name: find_expired_deleted
+-- The next runs that were deleted in a span of time, oldest first. Left out are those that somebody holds, those with a
+-- child that has not ended, and those of whose end the parent was not told. Served by run_deleted. Serves: retention.
+-- takes: one (since bigint, before bigint, most int)
+-- gives: (tenant int, id uuid, at bigint)
+SELECT r.tenant_id, r.id, r.deleted_at FROM holdfast.run r
+ WHERE r.deleted_at >= $1 AND r.deleted_at < $2 AND (r.status <> 1 OR r.run_at < holdfast.now())
+   AND (r.status >= 4
+        OR NOT EXISTS (SELECT 1 FROM holdfast.run p
+                        WHERE p.tenant_id = r.tenant_id AND p.id = r.parent AND p.status <> 4
+                          AND NOT EXISTS (SELECT 1 FROM holdfast.signal s
+                                           WHERE s.run_id = p.id AND s.id = 'child:' || r.id::text OFFSET 0)
+                       OFFSET 0))
+   AND NOT EXISTS (SELECT 1 FROM holdfast.run c
+                    WHERE c.tenant_id = r.tenant_id AND c.parent = r.id AND c.status <= 3 AND c.deleted_at IS NULL
+                   OFFSET 0)
+ ORDER BY r.deleted_at LIMIT $3;
+
+-- name: next_ends
+-- For each workflow the first end of a run since a time. Served by run_finished. Serves: retention, to know when it is
+-- needed next.
+-- takes: rows (workflow int, since bigint)
+-- gives: (workflow int, at bigint)
+SELECT n.workflow, f.finished_at
+  FROM unnest($1::int[], $2::bigint[]) AS n(workflow, since),
+       LATERAL (SELECT r.finished_at FROM holdfast.run r
+                 WHERE r.workflow_id = n.workflow AND r.status >= 4 AND r.finished_at >= n.since
+                 ORDER BY r.finished_at LIMIT 1) f;
+
+-- name: next_deletion
+-- The first deletion of a run since a time. Served by run_deleted. Serves: as next_ends.
+-- takes: one (since bigint)
+-- gives: (at bigint)
+SELECT r.deleted_at FROM holdfast.run r WHERE r.deleted_at >= $1 ORDER BY r.deleted_at LIMIT 1;

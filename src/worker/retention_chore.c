@@ -1,0 +1,100 @@
+/* Retention: one run for the whole store, of the default tenant, that sleeps until the next run expires.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "worker/worker.h"
+
+#include "client/ids.h"
+#include "client/outbox.h"
+#include "client/purge.h"
+#include "client/retention.h"
+#include "kernel/chores.h"
+#include "util/error.h"
+
+#define TURN_MOST 2000           /* runs that one turn removes; then others may have the thread */
+#define OUTBOX_BATCH 500         /* published events that one statement removes */
+#define WAIT_LEAST HF_MINUTES(1) /* what expires within that goes together */
+#define WAIT_MOST HF_HOURS(1)    /* settings may have changed, and work under way may have ended */
+
+static hf_code remove_expired(hf_ctx *ctx, struct hf__retention *walk, hf_error *err)
+{
+    hf_code code = HF_OK;
+    while (code == HF_OK && !walk->done && walk->removed < TURN_MOST) {
+        code = hf_check(ctx);
+        if (code == HF_OK)
+            code = hf__retention_step(walk, err);
+    }
+    return code;
+}
+
+static hf_code expire_outbox(hf_ctx *ctx, const char *tenant, int64_t older_than, hf_error *err)
+{
+    hf_client *client = NULL;
+    int64_t removed = OUTBOX_BATCH;
+    hf_code code = hf_open_as(&client, hf_ctx_client(ctx), tenant, NULL, err);
+    while (code == HF_OK && removed == OUTBOX_BATCH) {
+        code = hf_check(ctx);
+        if (code == HF_OK)
+            code = hf__outbox_expire(client, older_than, OUTBOX_BATCH, &removed, err);
+    }
+    hf_close(client);
+    return code;
+}
+
+/* Published events of all tenants. */
+static hf_code expire_outboxes(hf_ctx *ctx, int64_t now, hf_error *err)
+{
+    hf_tenants *tenants = NULL;
+    hf_code code = hf_tenant_list(hf_ctx_client(ctx), &tenants, err);
+    for (size_t i = 0; code == HF_OK && i < tenants->count; i++)
+        code = expire_outbox(ctx, tenants->items[i].name, now - HF__OUTBOX_RETENTION, err);
+    hf_tenants_free(tenants);
+    return code;
+}
+
+static hf_code next_time(struct hf__retention *walk, int64_t *at, hf_error *err)
+{
+    hf_code code = hf__retention_next(walk, at, err);
+    if (*at > walk->now + WAIT_MOST)
+        *at = walk->now + WAIT_MOST;
+    if (*at < walk->now + WAIT_LEAST)
+        *at = walk->now + WAIT_LEAST;
+    return code;
+}
+
+hf_code hf__retention_chore(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    hf_client *client = hf_ctx_client(ctx);
+    struct hf__retention walk;
+    int64_t at = ctx->claimed->seen_at;
+    (void)input;
+    (void)arg;
+    hf_code code = hf__retention_begin(&walk, client, err);
+    if (code == HF_OK)
+        code = remove_expired(ctx, &walk, err);
+    if (code == HF_OK && walk.done) {
+        code = expire_outboxes(ctx, walk.now, err);
+        if (code == HF_OK)
+            code = hf__forget_workers(client, err);
+        if (code == HF_OK)
+            code = next_time(&walk, &at, err);
+    }
+    hf__retention_end(&walk);
+    return code == HF_OK ? hf__chore_wait(ctx, "retention", at) : code;
+}
+
+/* Idempotent by its key: the store has one such run. */
+hf_code hf__retention_start(hf_client *client, hf_error *err)
+{
+    hf_trigger_spec spec = HF_TRIGGER_INIT;
+    spec.workflow = HF__CHORE_RETENTION;
+    spec.key = "store";
+    spec.max_attempts = HF__CHORE_ATTEMPTS;
+    struct hf__op op = {
+        .kind = HF__OP_TRIGGER,
+        .tenant = client->tenant_id,
+        .actor = client->actor,
+        .trigger = { .id = hf__new_id(), .spec = &spec },
+        .error = err,
+    };
+    hf__engine_apply(client->engine, &op, 1);
+    return op.code;
+}

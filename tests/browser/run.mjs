@@ -1,0 +1,496 @@
+// The dashboard in a real browser, on a real server. Speaks TAP.
+import { readFileSync } from 'node:fs';
+import { World, openBrowser, axeSource, hostile, until } from './world.mjs';
+
+const tests = [];
+const test = (name, body) => tests.push({ name, body });
+const check = (ok, what) => { if (!ok) throw new Error(what); };
+
+let browser, world;
+
+// A page whose errors are complaints; what the server refuses on purpose is none.
+const refused = /status of (400|401|404) |ERR_CONNECTION|ERR_EMPTY|ERR_INCOMPLETE/;
+
+function opener(complaints, contexts) {
+  return async (path, { base, ...options } = {}) => {
+    const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, reducedMotion: 'reduce', ...options });
+    contexts.push(context);
+    const page = await context.newPage();
+    page.on('pageerror', (error) => complaints.push(`${path}: ${error.message}`));
+    page.on('console', (message) => { if (message.type() === 'error' && !refused.test(message.text())) complaints.push(`${path}: ${message.text()}`); });
+    if (path) await page.goto((base ?? world.url) + path);
+    return page;
+  };
+}
+
+const rows = (page) => page.locator('.run-list tbody tr[data-row]');
+const places = () => ['/', '/runs', `/runs/${world.order}`, `/runs/${world.failed}`, '/workflows', '/workflows/mail.send.v1', '/schedules', '/workers', '/tasks', '/dead-letters', '/outbox', '/settings'];
+
+async function settle(page) {
+  await page.waitForFunction(() => document.querySelector('#main h1, #main h2') && !document.querySelector('#main [aria-busy], #main .skeleton'), null, { timeout: 10000 });
+}
+
+async function axe(page) {
+  await page.evaluate(axeText);
+  const result = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }));
+  return result.violations.map(({ id, nodes }) => `${id}: ${nodes[0].html.slice(0, 120)} ${nodes[0].failureSummary?.slice(0, 200)}`);
+}
+
+// Every page as it is first seen: it has one heading and a title, fits the screen, and axe finds nothing.
+for (const [shape, options] of [['on a wide screen, in light', { colorScheme: 'light' }], ['on a phone, in dark', { colorScheme: 'dark', viewport: { width: 375, height: 812 }, hasTouch: true }]]) {
+  test(`every page opens ${shape}, and axe finds nothing`, async (open) => {
+    const page = await open(null, options);
+    const found = [];
+    for (const path of places()) {
+      await page.goto(world.url + path);
+      await settle(page);
+      if ((await page.locator('#main h1').count()) !== 1) found.push(`${path} has not one heading`);
+      if (!/ – Holdfast$/.test(await page.title())) found.push(`${path} is called ${await page.title()}`);
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      if (wide > 0) found.push(`${path} is ${wide} px too wide`);
+      found.push(...(await axe(page)).map((violation) => `${path}: ${violation}`));
+    }
+    check(found.length === 0, found.join('\n'));
+  });
+}
+
+test('filters are part of the address and narrow the list', async (open) => {
+  const page = await open('/runs?tag=filtered');
+  await settle(page);
+  await page.getByRole('button', { name: 'Failed', exact: true }).click();
+  await page.waitForURL(/tag=filtered&status=failed/);
+  await until(async () => (await rows(page).count()) === 2, 'two runs have failed');
+  await page.getByRole('button', { name: 'Filter', exact: true }).click();
+  await page.getByLabel('Key', { exact: true }).fill('card-4711');
+  await page.getByRole('button', { name: 'Apply' }).click();
+  await page.waitForURL(/key=card-4711/);
+  await until(async () => (await rows(page).count()) === 1, 'one has this key');
+  await page.goBack();
+  await until(async () => (await rows(page).count()) === 2, 'going back shows two again');
+  await page.goto(`${world.url}/runs?key=nothing-has-it`);
+  await page.getByText('Nothing matches').waitFor();
+});
+
+test('a deep link is still there after a reload, and the list pages by its cursor', async (open) => {
+  const page = await open('/runs?workflow=list.pages.v1');
+  await until(async () => (await rows(page).count()) >= 50, 'a first page is shown');
+  await page.mouse.wheel(0, 5000);
+  await until(async () => (await rows(page).count()) >= 100, 'a second page follows');
+  await page.reload();
+  await until(async () => (await rows(page).count()) >= 50, 'the list is there again');
+  check(page.url().endsWith('/runs?workflow=list.pages.v1'), page.url());
+  await page.goto(`${world.url}/runs/${world.failed}`);
+  await page.reload();
+  await page.getByRole('heading', { level: 1, name: 'billing.refuse.v1' }).waitFor();
+});
+
+test('hostile payloads, keys and errors stay text', async (open) => {
+  const page = await open(`/runs/${world.hostile}`);
+  await settle(page);
+  check((await page.locator('#main').innerText()).includes('<img src=x onerror'), 'the payload is not shown as it is');
+  await page.goto(`${world.url}/runs?tag=filtered`);
+  await until(async () => (await rows(page).count()) === 2, 'the list is there');
+  check((await page.locator('.run-list').innerText()).includes(hostile.slice(0, 20)), 'the key is not shown as it is');
+  await page.goto(`${world.url}/`);
+  await settle(page);
+  check((await page.evaluate(() => window.hacked)) === undefined, 'a payload was run');
+  check((await page.locator('main img').count()) === 0, 'a payload became an element');
+});
+
+test('numbers keep every digit', async (open) => {
+  const id = await world.trigger('billing.charge.v1', { key: 'digits' });
+  await world.status(id, 'succeeded');
+  const page = await open(`/runs/${id}`);
+  await page.getByText('12345678901234567890.10').first().waitFor();
+});
+
+test('a failed run is retried after a question, and what the server says is shown', async (open) => {
+  const page = await open(`/runs/${world.retried}`);
+  await settle(page);
+  await page.getByRole('button', { name: 'Retry' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Back' }).click();
+  check((await world.ask('GET', `/v1/runs/${world.retried}`)).status === 'failed', 'it was retried without being asked to');
+  await page.getByRole('button', { name: 'Retry' }).click();
+  await page.getByLabel('Reason').fill('the card was replaced');
+  await page.getByRole('dialog').getByRole('button', { name: 'Retry run' }).click();
+  await page.getByText('will be tried again').first().waitFor();
+  await until(async () => (await world.ask('GET', `/v1/runs/${world.retried}/events`)).items.some((event) => event.name === 'retried' && event.data?.reason === 'the card was replaced'), 'the journal says why');
+  await world.status(world.retried, 'failed');
+});
+
+test('a run is live: a signal from elsewhere moves the open page on', async (open) => {
+  const page = await open(`/runs/${world.order}`);
+  await settle(page);
+  await page.locator('.run-sub .badge', { hasText: 'Waiting' }).waitFor();
+  check((await page.locator('.timeline').innerText()).includes('approval'), 'the timeline does not show what it waits for');
+  await page.getByText('40 %').waitFor();
+  await world.ask('POST', `/v1/runs/${world.order}/signals`, { name: 'approval', payload: { by: 'ann' } });
+  await page.locator('.run-sub .badge', { hasText: 'Succeeded' }).waitFor({ timeout: 8000 });
+  await page.locator('.journal tbody tr', { hasText: 'succeeded' }).last().waitFor();
+  await page.getByText('"ann"').first().waitFor();
+});
+
+test('a signal is sent from the page', async (open) => {
+  const id = await world.trigger('order', { key: 'order-7002' });
+  await world.status(id, 'waiting');
+  const page = await open(`/runs/${id}`);
+  await settle(page);
+  await page.getByRole('button', { name: 'Send a signal' }).click();
+  check((await page.getByLabel('Name').inputValue()) === 'approval', 'it does not know what the run waits for');
+  await page.getByLabel('Payload').fill('{broken');
+  await page.getByRole('dialog').getByRole('button', { name: 'Send' }).click();
+  await page.getByRole('dialog').getByRole('alert').filter({ hasText: 'Payload' }).waitFor();
+  await page.getByLabel('Payload').fill('{"by":"browser"}');
+  await page.getByRole('dialog').getByRole('button', { name: 'Send' }).click();
+  await page.locator('.run-sub .badge', { hasText: 'Succeeded' }).waitFor({ timeout: 8000 });
+});
+
+test('children are shown as a tree, with a way up', async (open) => {
+  const page = await open(`/runs/${world.order}`);
+  await settle(page);
+  await page.locator('.child').nth(2).waitFor();
+  await page.locator('.child a').first().click();
+  await page.getByRole('heading', { level: 1, name: 'parcel' }).waitFor();
+  await page.getByRole('link', { name: 'Parent', exact: true }).click();
+  await page.getByRole('heading', { level: 1, name: 'order' }).waitFor();
+});
+
+test('chosen runs are changed together, after a question', async (open) => {
+  const ids = [];
+  for (let i = 0; i < 3; i++) ids.push(await world.trigger('mail.send.v1', { key: `bulk-${i}`, tags: ['bulk'] }));
+  const page = await open('/runs?tag=bulk');
+  await until(async () => (await rows(page).count()) === 3, 'they are listed');
+  await page.getByLabel('Select all that are shown').check();
+  await page.locator('.bulk').getByText('3 runs selected').waitFor();
+  await page.locator('.bulk').getByRole('button', { name: 'Cancel' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Cancel 3 runs' }).click();
+  await page.getByText('3 runs changed').waitFor();
+  for (const id of ids) await world.status(id, 'cancelled');
+  await page.locator('.run-list .badge', { hasText: 'Cancelled' }).nth(2).waitFor();
+});
+
+test('all that match are changed by the filter', async (open) => {
+  const page = await open('/runs?workflow=bulk.load.v1');
+  await until(async () => (await rows(page).count()) >= 50, 'they are listed');
+  await page.getByLabel('Select all that are shown').check();
+  await page.getByRole('button', { name: 'Select all that match' }).click();
+  await page.locator('.bulk').getByRole('button', { name: 'Delete' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Delete 120 runs' }).click();
+  await page.getByText('120 runs changed').waitFor();
+  check((await world.ask('GET', '/v1/runs?workflow=bulk.load.v1')).items.length === 0, 'some are left');
+});
+
+test('what happens arrives on the overview, and new runs are offered in the list', async (open) => {
+  const feed = await open('/');
+  const list = await open('/runs');
+  await settle(list);
+  await feed.locator('.live.on').waitFor();
+  await world.trigger('billing.charge.v1', { key: 'seen-live' });
+  await feed.locator('.feed-line', { hasText: 'seen-live' }).first().waitFor({ timeout: 8000 });
+  await list.getByRole('button', { name: /Show \d+ new run/ }).click();
+  await list.locator('.run-list', { hasText: 'seen-live' }).waitFor();
+});
+
+test('a run in the list changes its status while it is looked at', async (open) => {
+  const id = await world.trigger('mail.send.v1', { key: 'watched' });
+  const page = await open('/runs?key=watched');
+  await page.locator('.run-list .badge', { hasText: 'Pending' }).waitFor();
+  await world.ask('POST', `/v1/runs/${id}/cancel`, {});
+  await page.locator('.run-list .badge', { hasText: 'Cancelled' }).waitFor({ timeout: 8000 });
+});
+
+test('a workflow is resumed, paused and limited', async (open) => {
+  const page = await open('/workflows/mail.send.v1');
+  await settle(page);
+  await page.getByRole('button', { name: 'Resume' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Resume workflow' }).click();
+  await page.getByRole('button', { name: 'Pause', exact: true }).click();
+  check((await world.ask('GET', '/v1/workflows/mail.send.v1')).paused === false, 'it is still paused');
+  await page.getByRole('dialog').getByRole('button', { name: 'Pause workflow' }).click();
+  await page.getByRole('button', { name: 'Resume' }).waitFor();
+  await page.getByRole('button', { name: 'Settings' }).click();
+  await page.getByLabel('Running at once', { exact: true }).fill('7');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByText('7 at once').waitFor();
+  const workflow = await world.ask('GET', '/v1/workflows/mail.send.v1');
+  check(workflow.max_running === 7 && workflow.rate_count === 100 && workflow.paused, JSON.stringify(workflow));
+});
+
+test('a schedule is made, shows when it fires, and is deleted', async (open) => {
+  const page = await open('/schedules');
+  await settle(page);
+  await page.getByRole('button', { name: 'New schedule' }).click();
+  await page.getByLabel('Name').fill('from-browser');
+  await page.getByLabel('Workflow').fill('billing.charge.v1');
+  await page.getByLabel('When').fill('not a cron');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.locator('.form-error').filter({ hasText: /./ }).waitFor();
+  await page.getByLabel('When').fill('0 4 * * *');
+  await page.getByRole('button', { name: 'Save' }).click();
+  const row = page.locator('.schedule', { hasText: 'from-browser' });
+  await row.getByText('Next firings').click();
+  await row.locator('.firings li').nth(4).waitFor();
+  await row.getByRole('button', { name: 'Actions for from-browser' }).click();
+  await page.getByRole('menuitem', { name: 'Delete' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Delete schedule' }).click();
+  await row.waitFor({ state: 'detached' });
+});
+
+test('a run is started and forked from the page', async (open) => {
+  const page = await open('/workflows/billing.charge.v1');
+  await settle(page);
+  await page.getByRole('button', { name: 'New run' }).click();
+  await page.getByLabel('Input').fill('{"invoice": 9}');
+  await page.getByLabel('Key', { exact: true }).fill('from-browser');
+  await page.getByRole('button', { name: 'Start' }).click();
+  await page.waitForURL(/\/runs\/[0-9a-f-]{36}$/);
+  await page.locator('.run-sub .badge', { hasText: 'Succeeded' }).waitFor({ timeout: 8000 });
+  const before = page.url();
+  await page.getByRole('button', { name: 'More actions' }).click();
+  await page.getByRole('menuitem', { name: 'Fork from a step' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Fork' }).click();
+  await page.waitForURL((url) => url.href !== before);
+  await page.locator('.journal', { hasText: 'forked_from' }).waitFor();
+});
+
+test('the keyboard goes everywhere', async (open) => {
+  const page = await open('/');
+  await settle(page);
+  await page.keyboard.press('g');
+  await page.keyboard.press('r');
+  await page.waitForURL(/\/runs$/);
+  await settle(page);
+  await page.keyboard.press('j');
+  await page.keyboard.press('j');
+  check((await page.locator('.run-list tr.current').count()) === 1, 'j chooses no row');
+  const chosen = await page.locator('.run-list tr.current').getAttribute('data-href');
+  await page.keyboard.press('x');
+  await page.locator('.bulk').getByText('1 run selected').waitFor();
+  await page.keyboard.press('Enter');
+  await page.waitForURL((url) => url.pathname === chosen);
+  await page.keyboard.press('?');
+  await page.getByRole('dialog', { name: 'Keys' }).waitFor();
+  await page.keyboard.press('Escape');
+  check((await page.locator('dialog[open]').count()) === 0, 'Esc does not close');
+  await page.keyboard.press('/');
+  await page.keyboard.type('billing.charge.v1/later');
+  await page.getByRole('option', { name: /Open run by workflow and key/ }).waitFor();
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { level: 1, name: 'billing.charge.v1' }).waitFor();
+  await page.keyboard.press('Tab');
+  await page.evaluate(() => scrollTo(0, 0));
+});
+
+test('the skip link comes first and leads to the content', async (open) => {
+  const page = await open('/runs');
+  await settle(page);
+  await page.keyboard.press('Tab');
+  check((await page.evaluate(() => document.activeElement.className)) === 'skip', 'the first stop is another');
+  await page.keyboard.press('Enter');
+  check((await page.evaluate(() => document.activeElement.id)) === 'main', 'it leads elsewhere');
+});
+
+test('on a phone the menu opens and closes', async (open) => {
+  const page = await open('/', { viewport: { width: 375, height: 812 }, hasTouch: true });
+  await page.getByRole('button', { name: 'Menu' }).click();
+  await page.getByRole('link', { name: 'Workers', exact: true }).click();
+  await page.waitForURL(/\/workers$/);
+  await page.locator('#sidebar').waitFor({ state: 'hidden' });
+});
+
+test('the theme is kept over a reload', async (open) => {
+  const page = await open('/settings');
+  await settle(page);
+  await page.getByRole('button', { name: 'Dark', exact: true }).click();
+  await page.reload();
+  check((await page.evaluate(() => document.documentElement.dataset.theme)) === 'dark', 'it is forgotten');
+});
+
+test('another tenant is chosen in the settings and shown everywhere', async (open) => {
+  await world.ask('PUT', '/v1/tenants/acme');
+  const page = await open('/settings');
+  await settle(page);
+  await page.locator('#tenant option', { hasText: 'acme' }).waitFor({ state: 'attached' });
+  await page.getByLabel('Tenant').selectOption('acme');
+  await page.getByText('Showing the tenant acme').waitFor();
+  await page.goto(`${world.url}/runs`);
+  await page.getByText('No runs yet').waitFor();
+  await page.goto(`${world.url}/`);
+  await page.locator('.tile', { hasText: 'Failed' }).getByText('none').waitFor();
+});
+
+test('a megabyte of input is folded, and a long journal is read by pages', async (open) => {
+  const id = await world.trigger('mail.send.v1', { key: 'large', input: { text: 'x'.repeat(900000), more: Array.from({ length: 100 }, (_, i) => i) } });
+  const page = await open(`/runs/${id}`);
+  await settle(page);
+  const shown = await page.locator('.json').first().evaluate((element) => element.textContent.length);
+  check(shown < 10000, `${shown} characters are shown`);
+  await page.getByRole('button', { name: /Show all/ }).click();
+  await until(async () => (await page.locator('.json').first().evaluate((element) => element.textContent.length)) > 900000, 'all of it is shown');
+  for (let i = 0; i < 260; i++) await world.ask('POST', `/v1/runs/${id}/signals`, { name: `s${i}` });
+  await page.goto(`${world.url}/runs/${id}`);
+  await settle(page);
+  await until(async () => (await page.locator('.journal tbody tr').count()) === 200, 'one page of the journal is shown');
+  await page.getByRole('button', { name: 'Newest' }).click();
+  await page.locator('.journal', { hasText: 's259' }).waitFor();
+});
+
+test('a store without runs says what to type', async (open) => {
+  const fresh = await World.open({ worker: false });
+  try {
+    const page = await open('/', { base: fresh.url });
+    await page.getByText('holdfast trigger').first().waitFor();
+    await page.goto(`${fresh.url}/runs`);
+    await page.getByText('No runs yet').waitFor();
+  } finally {
+    await fresh.close();
+  }
+});
+
+test('when the server goes away the page says so, and goes on when it is back', async (open) => {
+  const fresh = await World.open();
+  try {
+    await fresh.ask('PUT', '/v1/workflows/billing.charge.v1', {});
+    const page = await open('/', { base: fresh.url });
+    await settle(page);
+    await fresh.stop(fresh.server);
+    await page.getByText('The server cannot be reached.').waitFor({ timeout: 8000 });
+    await fresh.serve(fresh.port);
+    await page.getByText('The server cannot be reached.').waitFor({ state: 'detached', timeout: 12000 });
+    await page.locator('.live.on').waitFor({ timeout: 12000 });
+    await fresh.trigger('billing.charge.v1', { key: 'after' });
+    await page.locator('.feed-line', { hasText: 'after' }).first().waitFor({ timeout: 8000 });
+  } finally {
+    await fresh.close();
+  }
+});
+
+test('a server that wants a token is given one, and no more is asked', async (open) => {
+  const page = await open(null);
+  let asked = 0;
+  await page.route('**/v1/**', async (route) => {
+    const header = route.request().headers().authorization;
+    if (header === 'Bearer hf_secret') { const { authorization, ...headers } = route.request().headers(); await route.continue({ headers }); return; }
+    asked++;
+    await route.fulfill({ status: 401, contentType: 'application/problem+json', body: '{"type":"urn:holdfast:problem:no_token","title":"send a token","status":401,"detail":null}' });
+  });
+  await page.goto(`${world.url}/runs`);
+  await page.getByLabel('Token').fill('hf_wrong');
+  await page.getByRole('dialog').getByRole('button', { name: 'Sign in' }).click();
+  await page.getByText('This token is not known here.').waitFor();
+  await page.getByLabel('Token').fill('hf_secret');
+  await page.getByRole('dialog').getByRole('button', { name: 'Sign in' }).click();
+  await until(async () => (await rows(page).count()) > 0, 'the runs are shown');
+  const before = asked;
+  await page.reload();
+  await until(async () => (await rows(page).count()) > 0, 'the runs are shown again');
+  check(asked === before, 'it forgot the token');
+  check((await page.evaluate(() => localStorage.getItem('holdfast.token'))) === null, 'it remembers a token that it was not told to');
+});
+
+test('the first token signs this browser in, and every other must sign in; a revoked one is worth nothing', async (open) => {
+  const fresh = await World.open({ worker: false });
+  try {
+    const page = await open('/settings', { base: fresh.url });
+    await settle(page);
+    await page.getByRole('button', { name: 'New token' }).click();
+    await page.getByLabel('Name').fill('ada');
+    await page.getByRole('dialog').getByRole('button', { name: 'Create' }).click();
+    const secret = (await page.getByLabel('Secret', { exact: true }).innerText()).trim();
+    check(/^hf_/.test(secret), secret);
+    await page.getByRole('button', { name: 'I have copied it' }).click();
+    await page.getByText('ada, in the tenant default').waitFor();
+    check(!(await page.locator('main').innerText()).includes(secret), 'the secret is shown again');
+    const other = await open('/runs', { base: fresh.url });
+    await other.getByLabel('Token').fill(secret);
+    await other.getByRole('dialog').getByRole('button', { name: 'Sign in' }).click();
+    await other.getByText('No runs yet').waitFor();
+    await page.getByRole('button', { name: 'Revoke' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Revoke token' }).click();
+    await page.getByRole('dialog', { name: 'Sign in' }).waitFor({ timeout: 10000 });
+  } finally {
+    await fresh.close();
+  }
+});
+
+test('a subscription is made, shows its secret once, is parked and deleted', async (open) => {
+  const page = await open('/outbox');
+  await settle(page);
+  await page.getByRole('button', { name: 'New subscription' }).click();
+  await page.getByLabel('Name').fill('billing');
+  await page.getByLabel('URL').fill('http://127.0.0.1:9/hook');
+  await page.getByLabel('Events', { exact: true }).fill('order.*, holdfast.*');
+  await page.getByRole('button', { name: 'Save' }).click();
+  check(/^whsec_/.test((await page.getByLabel('Secret', { exact: true }).innerText()).trim()), 'no secret is shown');
+  await page.getByRole('button', { name: 'I have copied it' }).click();
+  const row = page.locator('tr', { hasText: 'billing' });
+  await row.getByText('order.*').waitFor();
+  await row.getByRole('button', { name: 'Actions for billing' }).click();
+  await page.getByRole('menuitem', { name: 'Park' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Park' }).click();
+  await row.getByText('Parked').waitFor();
+  await row.getByRole('button', { name: 'Actions for billing' }).click();
+  await page.getByRole('menuitem', { name: 'Delete' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Delete subscription' }).click();
+  await row.waitFor({ state: 'detached' });
+});
+
+test('the policy of the page allows nothing inline, and the assets are small', async () => {
+  const answer = await fetch(world.url);
+  const policy = answer.headers.get('content-security-policy');
+  check(policy.includes("default-src 'none'") && policy.includes("script-src 'self'") && !policy.includes('unsafe'), policy);
+  check(answer.headers.get('x-frame-options') === 'DENY', 'it may be framed');
+  const text = await answer.text();
+  check(!/style=|onclick=|<script>/.test(text), 'something is inline');
+  const again = await fetch(world.url, { headers: { 'If-None-Match': answer.headers.get('etag') } });
+  check(again.status === 304, `an unchanged page is answered with ${again.status}`);
+  const script = /src="(\/assets\/[^"]*app.js)"/.exec(text)[1];
+  const plain = await fetch(world.url + script, { headers: { 'Accept-Encoding': 'identity' } });
+  check(plain.headers.get('content-encoding') === null && (await plain.text()).includes('import'), 'it is not served plain');
+  check(plain.headers.get('cache-control').includes('immutable'), 'it is not kept');
+  check((await fetch(`${world.url}/assets/0/app.js`)).status === 404, 'another version is served');
+});
+
+// ---- Running them, a few at a time ----
+
+const AT_ONCE = 4;
+const axeText = readFileSync(axeSource(), 'utf8');
+
+async function run({ name, body }, number) {
+  const complaints = [], contexts = [];
+  const begun = Date.now();
+  let failure = null;
+  try {
+    await body(opener(complaints, contexts));
+    check(complaints.length === 0, `the browser complains: ${complaints.join('\n')}`);
+  } catch (error) {
+    failure = error;
+  }
+  for (const context of contexts) await context.close();
+  console.log(`${failure ? 'not ok' : 'ok'} ${number} - ${name}`);
+  if (failure) console.log(String(failure.stack ?? failure).replace(/^/gm, '# '));
+  if (process.env.HOLDFAST_TIMES) console.log(`# ${Date.now() - begun} ms`);
+  return !failure;
+}
+
+async function main() {
+  const pattern = new RegExp(process.argv[2] ?? '.');
+  const chosen = tests.filter(({ name }) => pattern.test(name));
+  console.log(`1..${chosen.length}`);
+  browser = await openBrowser();
+  world = await World.open({ order: true });
+  await world.fill();
+  await world.fillOrder();
+  for (const name of ['bulk.load.v1', 'list.pages.v1']) {
+    await world.ask('PUT', `/v1/workflows/${name}`, { paused: true });
+    await world.ask('POST', '/v1/runs/batch', { runs: Array.from({ length: 120 }, (_, i) => ({ workflow: name, key: `load-${i}` })) });
+  }
+  let next = 0, failed = 0;
+  const work = async () => { while (next < chosen.length) { const number = ++next; if (!(await run(chosen[number - 1], number))) failed++; } };
+  await Promise.all(Array.from({ length: AT_ONCE }, work));
+  await browser.close();
+  await world.close();
+  process.exitCode = failed ? 1 : 0;
+}
+
+main().catch((error) => { console.log(`Bail out! ${error.stack}`); process.exit(1); });

@@ -1,0 +1,221 @@
+#!/usr/bin/env python3
+"""Live views over HTTP: the stats and the stream of all runs; and the dashboard's files."""
+
+import gzip
+import json
+import subprocess
+import sys
+import time
+
+from scene import Client, Server, check, make_store, wait_until
+from processes import Skipped
+from runner import Runner
+
+RUNNER = Runner(sys.argv)
+KIND = sys.argv[1]
+
+
+def case(function):
+    def play(directory):
+        with Server(directory, make_store(KIND, directory), *getattr(function, "options", [])) as server:
+            for name in ("idle.v1", "other.v1"):
+                check(server.client.put(f"/v1/workflows/{name}", {}).status == 200, "the workflow is created")
+            function(server, server.client)
+
+    RUNNER.case(function.__name__, play)
+
+
+class Stream:
+    """One listener. Events are (id, name, data)."""
+
+    def __init__(self, server, path="/v1/stream", **headers):
+        self.client = Client(server.port)
+        self.client.connection.request("GET", path, headers={key.replace("_", "-"): value
+                                                             for key, value in headers.items()})
+        self.answer = self.client.connection.getresponse()
+        check(self.answer.status == 200, self.answer.status)
+        self.answer.readline(), self.answer.readline()  # retry
+
+    def next(self):
+        event = {}
+        while True:
+            line = self.answer.readline().decode()
+            check(line, "the stream ended")
+            if line.startswith(":"):
+                continue
+            if line == "\n":
+                if event:
+                    return int(event["id"]), event["event"], json.loads(event["data"])
+                continue
+            name, _, value = line.rstrip("\n").partition(": ")
+            event[name] = value
+
+
+def totals(client):
+    return client.get("/v1/stats").json["total"]
+
+
+@case
+def stats_tell_what_there_is_to_do(server, client):
+    for _ in range(3):
+        client.trigger("idle.v1")
+    client.trigger("idle.v1", **{"in": "1h"})
+    cancelled = client.trigger("other.v1")
+    client.post(f"/v1/runs/{cancelled}/cancel")
+    wait_until(lambda: totals(client)["due"] == 3, "three are due")
+    stats = client.get("/v1/stats").json
+    check(stats["total"]["delayed"] == 1 and stats["total"]["oldest_due"], stats["total"])
+    idle = next(one for one in stats["workflows"] if one["name"] == "idle.v1")
+    check((idle["due"], idle["delayed"], idle["leased"], idle["failed"]) == (3, 1, 0, 0), idle)
+
+
+@case
+def stats_tell_what_happened_in_the_last_hour(server, client):
+    run = client.trigger("idle.v1")
+    client.post(f"/v1/runs/{run}/cancel")
+
+    def sums():
+        minutes = (client.get("/v1/stats").json["throughput"] or {}).get("minutes", [])
+        check(len(minutes) in (0, 60), len(minutes))
+        return [sum(minute[name] for minute in minutes) for name in ("created", "cancelled", "succeeded", "failed")]
+
+    wait_until(lambda: sums() == [1, 1, 0, 0], "one was created and cancelled")
+    client.trigger("idle.v1")
+    wait_until(lambda: sums() == [2, 1, 0, 0], "what comes is added, once")
+
+
+@case
+def stats_of_one_tenant_are_not_those_of_another(server, client):
+    client.put("/v1/tenants/acme")
+    acme = Client(server.port, {"Holdfast-Tenant": "acme"})
+    client.trigger("idle.v1")
+    wait_until(lambda: totals(client)["due"] == 1, "one is due here")
+    check(totals(acme)["due"] == 0 and acme.get("/v1/stats").json["workflows"] == [], "and none there")
+
+
+@case
+def the_stream_tells_of_all_runs_of_the_tenant_alone(server, client):
+    client.put("/v1/tenants/acme")
+    acme = Client(server.port, {"Holdfast-Tenant": "acme"})
+    acme.put("/v1/workflows/idle.v1", {})
+    stream = Stream(server)
+    time.sleep(1)
+    acme.trigger("idle.v1")
+    run = client.trigger("idle.v1", key="k")
+    _, name, event = stream.next()
+    check((name, event["run"], event["name"], event["workflow"], event["key"]) == ("event", run, "created", "idle.v1", "k"), event)
+    client.post(f"/v1/runs/{run}/cancel")
+    check(stream.next()[2]["name"] == "cancelled", "and of the next thing")
+
+
+@case
+def a_stream_goes_on_after_the_last_event_that_was_seen(server, client):
+    first = Stream(server)
+    time.sleep(1)
+    runs = [client.trigger("idle.v1") for _ in range(3)]
+    seen = first.next()
+    check(seen[2]["run"] == runs[0], seen)
+    again = Stream(server, Last_Event_ID=str(seen[0]))
+    check([again.next()[2]["run"] for _ in range(2)] == runs[1:], "the others follow")
+
+
+@case
+def a_stream_begins_with_the_newest_when_asked(server, client):
+    runs = [client.trigger("idle.v1") for _ in range(5)]
+    stream = Stream(server, "/v1/stream?last=2")
+    check([stream.next()[2]["run"] for _ in range(2)] == runs[3:], "the last two")
+
+
+@case
+def a_stream_is_filtered_by_workflow_and_kind(server, client):
+    signals = Stream(server, "/v1/stream?kind=signal")
+    others = Stream(server, "/v1/stream?workflow=other.v1")
+    time.sleep(1)
+    run = client.trigger("idle.v1")
+    client.post(f"/v1/runs/{run}/signals", {"name": "hello"})
+    other = client.trigger("other.v1")
+    check(signals.next()[2]["name"] == "hello", "the signal comes first")
+    check(others.next()[2]["run"] == other, "the other workflow's run comes first")
+
+
+@case
+def who_was_away_for_too_long_is_told_so(server, client):
+    body = {"runs": [{"workflow": "idle.v1"}] * 300}
+    check(client.post("/v1/runs/batch", body).status == 200, "many are made")
+    stream = Stream(server, Last_Event_ID="1")
+    position, name, _ = stream.next()
+    check(name == "lost", name)
+    check(stream.next()[0] == position + 1, "what is there follows")
+
+
+@case
+def a_late_commit_is_waited_for(server, client):
+    if KIND != "postgres":
+        raise Skipped("only PostgreSQL commits out of order")
+    stream = Stream(server)
+    time.sleep(1)
+    late = subprocess.Popen(["psql", "-XAtq", "-c", "BEGIN", "-c", "SELECT holdfast.trigger('idle.v1')", "-c",
+                             "SELECT pg_sleep(1)", "-c", "COMMIT", server.url], stdout=subprocess.PIPE, text=True)
+    first = late.stdout.readline().strip()
+    second = client.trigger("idle.v1")
+    check([stream.next()[2]["run"] for _ in range(2)] == [first, second], "in their order")
+    late.wait()
+
+
+@case
+def a_gap_that_stays_is_passed_over(server, client):
+    if KIND != "postgres":
+        raise Skipped("only PostgreSQL has gaps")
+    stream = Stream(server)
+    time.sleep(1)
+    subprocess.run(["psql", "-XAtqc", "SELECT nextval('holdfast.event_position')", server.url], check=True,
+                   capture_output=True)
+    run = client.trigger("idle.v1")
+    check(stream.next()[2]["run"] == run, "it comes all the same")
+
+
+@case
+def many_listeners_hear_the_same(server, client):
+    streams = [Stream(server) for _ in range(200)]
+    time.sleep(1)
+    run = client.trigger("idle.v1")
+    check(all(stream.next()[2]["run"] == run for stream in streams), "each hears of it")
+
+
+@case
+def a_listener_that_does_not_read_holds_nobody_up(server, client):
+    lazy = Stream(server)
+    time.sleep(1)
+    for _ in range(12):
+        check(client.post("/v1/runs/batch", {"runs": [{"workflow": "idle.v1", "key": None}] * 1000}).status == 200, "made")
+    quick = Stream(server, "/v1/stream?last=1")
+    run = client.trigger("other.v1")
+    while quick.next()[2].get("run") != run:
+        pass
+    last, name, event = 0, "", {}
+    while name != "lost" and event.get("run") != run:
+        position, name, event = lazy.next()
+        check(position > last, "in order")
+        last = position
+
+
+@case
+def the_dashboard_is_served_with_its_own_paths(server, client):
+    page = client.get("/runs/some-id")
+    check(page.status == 200 and page.headers["Content-Type"].startswith("text/html"), page.headers)
+    check(client.get("/", headers={"If-None-Match": page.headers["ETag"]}).status == 304, "it was not changed")
+    packed = client.get("/", headers={"Accept-Encoding": "gzip"})
+    check(gzip.decompress(packed.bytes) == page.bytes and "Accept-Encoding" in packed.headers["Vary"], packed.headers)
+    check(client.get("/nothing-of-the-kind").problem == "no_such_path", "not every path is its")
+    check(client.post("/runs", {}).problem == "no_such_path", "it is only read")
+
+
+def dashboard_can_be_left_out(server, client):
+    check(client.get("/").problem == "no_such_path", "the page is there")
+    check(client.get("/v1/stats").status == 200, "the API is not")
+
+
+dashboard_can_be_left_out.options = ["--no-dashboard"]
+case(dashboard_can_be_left_out)
+
+RUNNER.finish()
