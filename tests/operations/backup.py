@@ -139,8 +139,14 @@ def accepted_after(scene, count):
     return scene.accepted()
 
 
+def statuses(store):
+    """Of the runs that were triggered here; the engine has some of its own, which never end."""
+    return {row[0]: int(row[1]) for row in store.ask(
+        "SELECT uuid(r.id), r.status FROM {run} r JOIN {workflow} w ON w.id = r.workflow_id WHERE w.name LIKE 'crash.%'")}
+
+
 def check_restored(scene, copy, before):
-    runs = {row[0]: int(row[1]) for row in copy.ask("SELECT uuid(id), status FROM {run}")}
+    runs = statuses(copy)
     lost = [run for run in before.values() if run not in runs]
     check(not lost, f"{len(lost)} runs that were accepted before the backup are not in it")
     check(any(status < 4 for status in runs.values()), "there was nothing left to do: this proves nothing")
@@ -153,8 +159,8 @@ def check_restored(scene, copy, before):
         other.worker()
         other.await_all_finished()
         other.audit_invariants()
-        ended = copy.ask("SELECT count(*) FROM {run} WHERE status = 4")[0][0]
-        check(int(ended) == len(runs), f"{ended} of {len(runs)} have succeeded")
+        ended = sum(status == 4 for status in statuses(copy).values())
+        check(ended == len(runs), f"{ended} of {len(runs)} have succeeded")
         run_program("--store", copy.url, "trigger", "crash.work", QUICK, "--wait=30s")
     finally:
         for child in other.children:
