@@ -3,10 +3,10 @@
 #include "client/client.h"
 #include "server/access.h"
 #include "server/exposition.h"
-#include "server/survey.h"
 #include "server/inner.h"
 #include "server/park.h"
 #include "server/routes.h"
+#include "server/survey.h"
 
 #include <stdio.h>
 #include <string.h>
