@@ -24,6 +24,9 @@ HF_PUBLIC hf_id hf_ctx_run(const hf_ctx *ctx);
 HF_PUBLIC const char *hf_ctx_workflow(const hf_ctx *ctx);
 HF_PUBLIC const char *hf_ctx_key(const hf_ctx *ctx);
 HF_PUBLIC int hf_ctx_attempt(const hf_ctx *ctx);
+/* The W3C traceparent that the run was triggered with; NULL: none. Runs that it starts have it too, unless they are given
+ * another. */
+HF_PUBLIC const char *hf_ctx_trace(const hf_ctx *ctx);
 /* A client bound to the run's tenant; borrowed. */
 HF_PUBLIC hf_client *hf_ctx_client(hf_ctx *ctx);
 /* Sets the result (JSON, copied); returns HF_OK or HF_INVALID, so that a handler can end with it. */
@@ -58,6 +61,7 @@ typedef struct hf_worker_event {
     hf_status status;
     const char *message; /* an error or NULL */
     int64_t duration;    /* us of the handler */
+    const char *trace;   /* of the run; NULL: none */
 } hf_worker_event;
 
 /* Called from the worker's threads; must be quick and thread-safe. */

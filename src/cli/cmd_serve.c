@@ -1,14 +1,13 @@
 /* holdfast serve
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/commands.h"
+#include "cli/place.h"
 #include "cli/serve_log.h"
 #include "cli/work.h"
-#include "client/token.h"
 #include "server/server.h"
 #include "util/error.h"
 #include "util/thread.h"
 
-#include <arpa/inet.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,37 +42,7 @@ static const struct cli_option options[] = {
     CLI_OPTIONS_END,
 };
 
-/* ---- Where ---- */
-
-struct place {
-    char host[100];
-    int port;
-};
-
-static hf_code read_place(struct place *out, const char *text, hf_error *err)
-{
-    int64_t port = 0;
-    const char *colon = strrchr(text, ':');
-    const char *start = *text == '[' ? text + 1 : text;
-    size_t length = colon ? (size_t)(colon - start) - (*text == '[') : 0;
-    if (!colon || length == 0 || length >= sizeof out->host)
-        return hf__fail(err, HF_INVALID,
-                        "--listen wants HOST:PORT, as in 127.0.0.1:8420, not "
-                        "\"%.100s\"",
-                        text);
-    memcpy(out->host, start, length);
-    out->host[length] = '\0';
-    hf_code code = cli_number_parse("the port of --listen", colon + 1, 0, 65535, &port, err);
-    out->port = (int)port;
-    return code;
-}
-
-static bool is_loopback(const char *host)
-{
-    struct in_addr v4;
-    return strcmp(host, "::1") == 0 ||
-           (inet_pton(AF_INET, host, &v4) == 1 && ntohl(v4.s_addr) >> 24 == 127);
-}
+/* ---- Certificates ---- */
 
 static hf_code read_file(char **out, const char *path, hf_error *err)
 {
@@ -127,7 +96,7 @@ static void *work_main(void *arg)
 }
 
 static hf_code start_working(struct working *working, struct cli_session *session,
-                             struct cli_worker_log *log, hf_error *err)
+                             struct cli_log *log, hf_error *err)
 {
     hf_code code = cli_work_new(&working->work, session, log, true, err);
     if (code == HF_OK)
@@ -153,18 +122,14 @@ static void wait_for_signal(void)
 }
 
 static hf_code start_server(struct hf__server **out, struct cli_session *session,
-                            struct cli_serve_log *log, char *texts[2], hf_error *err)
+                            struct cli_log *log, char *texts[2], hf_error *err)
 {
-    struct place place;
-    hf_code code = read_place(&place, args.listen ? args.listen : "127.0.0.1:8420", err);
+    struct cli_place place;
     bool tokens = false;
+    hf_code code =
+        cli_place_read(&place, "--listen", args.listen ? args.listen : "127.0.0.1:8420", err);
     if (code == HF_OK)
-        code = hf__token_any(session->client, &tokens, err);
-    if (code == HF_OK && !tokens && !is_loopback(place.host) && !args.insecure)
-        code = hf__fail(
-            err, HF_INVALID,
-            "there are no tokens, so the server listens on this machine only; make one "
-            "with `holdfast token create NAME --role ROLE`, or let everybody in with --insecure");
+        code = cli_place_guard(&place, session->client, args.insecure, &tokens, err);
     if (code == HF_OK && !args.certificate != !args.private_key)
         code = hf__fail(err, HF_INVALID, "--tls-cert and --tls-key belong together");
     if (code == HF_OK)
@@ -198,8 +163,7 @@ static void greet(const struct cli_session *session, const struct hf__server *se
 static int serve(struct cli_session *session, int count, char **operands)
 {
     (void)count, (void)operands;
-    struct cli_worker_log worker_log = { .json = session->json, .quiet = session->quiet };
-    struct cli_serve_log serve_log = { .json = session->json, .quiet = session->quiet };
+    struct cli_log log = { .json = session->json, .quiet = session->quiet };
     struct working working = { 0 };
     struct hf__server *server = NULL;
     char *texts[2] = { NULL, NULL };
@@ -211,9 +175,9 @@ static int serve(struct cli_session *session, int count, char **operands)
     if (!cli_open(session, &status))
         return status;
     setenv("HOLDFAST_STORE", session->store, 1);
-    hf_code code = start_server(&server, session, &serve_log, texts, &err);
+    hf_code code = start_server(&server, session, &log, texts, &err);
     if (code == HF_OK && !args.no_worker)
-        code = start_working(&working, session, &worker_log, &err);
+        code = start_working(&working, session, &log, &err);
     if (code == HF_OK) {
         greet(session, server);
         wait_for_signal();

@@ -5,6 +5,7 @@
 #include "cli/input.h"
 #include "cli/outcome.h"
 #include "cli/trigger.h"
+#include "client/check.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +48,8 @@ static const struct cli_option options[] = {
             .value = &args.max_attempts, .min = 1, .max = 1000000),
     CLI_OPT(SWITCH, 0, "require-worker", NULL, "refuse it when no live worker could run it",
             .value = &args.require_worker),
-    CLI_OPT(TEXT, 0, "trace", "TRACEPARENT", "W3C trace context to carry through",
+    CLI_OPT(TEXT, 0, "trace", "TRACEPARENT",
+            "W3C trace context to carry through; default TRACEPARENT of the environment",
             .value = &args.trace),
     CLI_OPT(MAYBE_DURATION, 0, "wait", "DURATION",
             "wait until it ends, at most so long, and print its result", .value = &args.wait),
@@ -58,6 +60,14 @@ static const struct cli_option options[] = {
             .value = &args.full),
     CLI_OPTIONS_END,
 };
+
+/* Of the run whose program this is called from, or of whoever called the program. What is not well-formed there is not
+ * the caller's fault. */
+static const char *ambient_trace(void)
+{
+    const char *trace = getenv("TRACEPARENT");
+    return trace && hf__trace_valid(trace) ? trace : NULL;
+}
 
 static hf_trigger_spec spec_from_options(const char *workflow)
 {
@@ -79,7 +89,7 @@ static hf_trigger_spec spec_from_options(const char *workflow)
     spec.tags = args.tags.items;
     spec.tag_count = args.tags.count;
     spec.partition = args.partition;
-    spec.trace = args.trace;
+    spec.trace = args.trace ? args.trace : ambient_trace();
     spec.require_worker = args.require_worker;
     return spec;
 }

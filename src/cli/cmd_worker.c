@@ -1,10 +1,27 @@
 /* holdfast worker
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/commands.h"
+#include "cli/place.h"
 #include "cli/work.h"
+#include "server/server.h"
 
 #include <signal.h>
 #include <stdlib.h>
+
+static const char *metrics_at;
+static bool insecure;
+
+static const struct cli_option options[] = {
+    CLI_OPT(TEXT, 0, "metrics", "HOST:PORT",
+            "serve the worker's metrics there, at /metrics, and its health at /healthz",
+            .value = &metrics_at),
+    CLI_OPT(SWITCH, 0, "insecure", NULL,
+            "let everybody who reaches them see the metrics, although they are served beyond this "
+            "machine",
+            .value = &insecure),
+    CLI_OPTIONS_OF(cli_work_options),
+    CLI_OPTIONS_END,
+};
 
 /* Async-signal-safe, since hf_worker_stop is. A second signal gives back at once. */
 static hf_worker *volatile stoppable;
@@ -33,17 +50,46 @@ static void handle_signals(hf_worker *worker)
     sigaction(SIGPIPE, &action, NULL);
 }
 
+/* NULL: it was not asked for. */
+static hf_code serve_metrics(struct hf__server **out, struct cli_session *session, hf_error *err)
+{
+    struct cli_place place;
+    bool tokens = false;
+    if (!metrics_at)
+        return HF_OK;
+    hf_code code = cli_place_read(&place, "--metrics", metrics_at, err);
+    if (code == HF_OK)
+        code = cli_place_guard(&place, session->client, insecure, &tokens, err);
+    struct hf__server_options chosen = {
+        .host = place.host,
+        .port = place.port,
+        .open = !tokens,
+        .hands = 1,
+        .metrics_only = true,
+    };
+    if (code == HF_OK)
+        code = hf__server_start(out, session->client, &chosen, err);
+    if (code == HF_OK)
+        cli_notice(session, "metrics at %s/metrics", hf__server_url(*out));
+    return code;
+}
+
 static int work(struct cli_session *session)
 {
-    struct cli_worker_log log = { .json = session->json, .quiet = session->quiet };
+    struct cli_log log = { .json = session->json, .quiet = session->quiet };
     struct cli_work work;
+    struct hf__server *metrics = NULL;
     hf_error err = { 0 };
     hf_code code = cli_work_new(&work, session, &log, false, &err);
     if (code != HF_OK)
         return cli_fail(session, &err);
-    handle_signals(work.worker);
-    code = hf_worker_run(work.worker, &err);
-    stoppable = NULL;
+    code = serve_metrics(&metrics, session, &err);
+    if (code == HF_OK) {
+        handle_signals(work.worker);
+        code = hf_worker_run(work.worker, &err);
+        stoppable = NULL;
+    }
+    hf__server_stop(metrics, HF_SECONDS(1));
     cli_work_free(&work);
     return code == HF_OK ? CLI_OK : cli_fail(session, &err);
 }
@@ -89,7 +135,7 @@ const struct cli_command cli_command_worker = {
     .examples = "holdfast worker --exec 'billing.*=./charge.sh --live' --threads 8\n"
                 "WORKER_TYPE_PREFIXES=billing.,mail. holdfast worker -x 'billing.*=./bill' -x "
                 "'mail.*=./mail'",
-    .options = cli_work_options,
+    .options = options,
     .creates = true,
     .run = worker,
 };

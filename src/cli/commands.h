@@ -81,6 +81,8 @@ extern const struct cli_command cli_command_audit_verify;
 extern const struct cli_command cli_command_audit_head;
 extern const struct cli_command cli_command_purge;
 extern const struct cli_command cli_command_migrate;
+extern const struct cli_command cli_command_doctor;
+extern const struct cli_command cli_command_top;
 extern const struct cli_command cli_command_version;
 extern const struct cli_command cli_command_help;
 extern const struct cli_command cli_command_completion_bash;

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <termios.h>
 #include <unistd.h>
 
 #define ENTER "\033[?1049h\033[?25l" /* the other screen, no cursor */
@@ -34,6 +35,10 @@ static void remember(const struct hf__buffer *text)
     replaced = atomic_exchange(&last, picture);
 }
 
+/* The terminal's own settings, while keys are taken. */
+static struct termios settings;
+static atomic_bool keys_taken;
+
 static void write_all(const char *text, size_t length)
 {
     while (length > 0) {
@@ -48,6 +53,8 @@ static void write_all(const char *text, size_t length)
 /* Only what a signal handler may call. */
 static void give_back(void)
 {
+    if (atomic_load(&keys_taken))
+        tcsetattr(STDIN_FILENO, TCSANOW, &settings);
     write_all(LEAVE, sizeof LEAVE - 1);
     const struct picture *picture = atomic_load(&last);
     if (picture)
@@ -70,6 +77,16 @@ static void open_screen(void)
     sigaction(SIGHUP, &action, NULL);
     fflush(stdout);
     write_all(ENTER, sizeof ENTER - 1);
+}
+
+void cli_frame_take_keys(void)
+{
+    if (atomic_load(&keys_taken) || tcgetattr(STDIN_FILENO, &settings) != 0)
+        return;
+    struct termios changed = settings;
+    changed.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+    atomic_store(&keys_taken, true);
+    tcsetattr(STDIN_FILENO, TCSANOW, &changed);
 }
 
 void cli_frame_begin(struct cli_frame *frame, const struct cli_session *session)

@@ -18,6 +18,9 @@ struct cli_frame {
     struct hf__buffer text;
 };
 
+/* After the first picture was shown: keys are read as they are pressed and are not shown, until the screen is given back,
+ * in whatever way. */
+void cli_frame_take_keys(void);
 /* Nothing is shown yet. */
 void cli_frame_begin(struct cli_frame *frame, const struct cli_session *session);
 /* Adds to the line what still fits. `color` is an escape sequence or "". */

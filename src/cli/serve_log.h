@@ -5,12 +5,7 @@
 
 #include "server/server.h"
 
-struct cli_serve_log {
-    bool json;
-    bool quiet; /* only what went wrong */
-};
-
-/* `arg` is a struct cli_serve_log. Each event is one write, so that lines of several threads do not mix. */
+/* `arg` is a struct cli_log. */
 void cli_serve_log(const struct hf__server_event *event, void *arg);
 
 #endif

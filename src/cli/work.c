@@ -106,7 +106,7 @@ static hf_code add_exec(const struct cli_session *session, hf_worker *worker, co
     return code;
 }
 
-static hf_worker_options worker_options(struct cli_worker_log *log)
+static hf_worker_options worker_options(struct cli_log *log)
 {
     hf_worker_options chosen = HF_WORKER_OPTIONS_INIT;
     chosen.name = args.name;
@@ -150,7 +150,7 @@ void cli_work_free(struct cli_work *work)
     *work = (struct cli_work){ 0 };
 }
 
-hf_code cli_work_new(struct cli_work *out, struct cli_session *session, struct cli_worker_log *log,
+hf_code cli_work_new(struct cli_work *out, struct cli_session *session, struct cli_log *log,
                      bool chores_only, hf_error *err)
 {
     hf_worker_options chosen = worker_options(log);

@@ -3,6 +3,7 @@
 #ifndef HF_CLI_WORK_H
 #define HF_CLI_WORK_H
 
+#include "cli/log.h"
 #include "cli/option.h"
 #include "cli/session.h"
 #include "cli/worker_log.h"
@@ -23,7 +24,7 @@ struct cli_work {
 };
 
 /* `log` must live as long as the worker. `chores_only`: it may have nothing to run but the engine's own work. */
-hf_code cli_work_new(struct cli_work *out, struct cli_session *session, struct cli_worker_log *log,
+hf_code cli_work_new(struct cli_work *out, struct cli_session *session, struct cli_log *log,
                      bool chores_only, hf_error *err) HF_MUST_CHECK;
 void cli_work_free(struct cli_work *work);
 

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/worker_log.h"
 
-#include "cli/terminal.h"
-#include "util/buffer.h"
-#include "util/clock.h"
+#include "cli/log.h"
 #include "util/duration.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 /* By hf_worker_event_kind; the first name is for machines. */
 static const struct event_name {
@@ -37,34 +32,23 @@ static const struct event_name *name_of(hf_worker_event_kind kind)
     return known ? &event_names[index] : &unknown_event;
 }
 
-static void add_json_member(struct hf__buffer *line, const char *name, const char *text)
-{
-    hf__buffer_addf(line, ",\"%s\":", name);
-    if (text)
-        hf__buffer_add_json_string(line, text, strlen(text));
-    else
-        hf__buffer_add_text(line, "null");
-}
-
 static void add_json(struct hf__buffer *line, const hf_worker_event *event,
-                     const struct event_name *name, const char *time)
+                     const struct event_name *name)
 {
     char id[HF_ID_TEXT];
     hf_id_format(event->run, id);
-    bool finished = event->kind == HF_WORKER_RUN_FINISHED;
-    hf__buffer_addf(line, "{\"time\":\"%s\",\"event\":\"%s\"", time, name->name);
     if (name->about_run) {
-        add_json_member(line, "run", id);
-        add_json_member(line, "workflow", event->workflow);
-        add_json_member(line, "tenant", event->tenant);
+        cli_log_member(line, "run", id);
+        cli_log_member(line, "workflow", event->workflow);
+        cli_log_member(line, "tenant", event->tenant);
+        cli_log_member(line, "trace", event->trace);
         hf__buffer_addf(line, ",\"attempt\":%d", event->attempt);
     }
-    if (finished) {
-        add_json_member(line, "status", hf_status_name(event->status));
+    if (event->kind == HF_WORKER_RUN_FINISHED) {
+        cli_log_member(line, "status", hf_status_name(event->status));
         hf__buffer_addf(line, ",\"duration_us\":%" PRId64, event->duration);
     }
-    add_json_member(line, "message", event->message);
-    hf__buffer_add_text(line, "}\n");
+    cli_log_member(line, "message", event->message);
 }
 
 static void add_run_text(struct hf__buffer *line, const hf_worker_event *event)
@@ -83,16 +67,15 @@ static void add_run_text(struct hf__buffer *line, const hf_worker_event *event)
 }
 
 static void add_text(struct hf__buffer *line, const hf_worker_event *event,
-                     const struct event_name *name, const char *time)
+                     const struct event_name *name)
 {
-    hf__buffer_addf(line, "%s %s", time, name->text);
+    hf__buffer_addf(line, " %s", name->text);
     if (name->about_run)
         add_run_text(line, event);
-    char *message = event->message ? cli_clean_line(event->message) : NULL;
-    if (message && *message)
-        hf__buffer_addf(line, ": %s", message);
-    free(message);
-    hf__buffer_add_text(line, "\n");
+    if (event->message && *event->message) {
+        hf__buffer_add_text(line, ":");
+        cli_log_text(line, event->message);
+    }
 }
 
 static bool is_worth_a_line(const hf_worker_event *event, const struct event_name *name, bool quiet)
@@ -103,16 +86,12 @@ static bool is_worth_a_line(const hf_worker_event *event, const struct event_nam
 
 void cli_worker_log(const hf_worker_event *event, void *arg)
 {
-    const struct cli_worker_log *log = arg;
+    const struct cli_log *log = arg;
     const struct event_name *name = name_of(event->kind);
+    struct hf__buffer line = { 0 };
     if (!is_worth_a_line(event, name, log->quiet))
         return;
-    char time[HF__TIME_TEXT];
-    hf__time_format(hf__clock_now(&hf__system_clock), time);
-    struct hf__buffer line = { 0 };
-    (log->json ? add_json : add_text)(&line, event, name, time);
-    /* A log that cannot be written is no reason to stop working. */
-    if (!line.failed && write(STDERR_FILENO, line.data, line.length) < 0)
-        line.failed = true;
-    hf__buffer_free(&line);
+    cli_log_begin(log, &line, name->name);
+    (log->json ? add_json : add_text)(&line, event, name);
+    cli_log_end(log, &line);
 }

@@ -5,13 +5,7 @@
 
 #include <holdfast/worker.h>
 
-struct cli_worker_log {
-    bool json;
-    bool quiet; /* only what went wrong */
-};
-
-/* An hf_worker_observer; `arg` is a struct cli_worker_log. Each event is one write, so that lines of several threads do
- * not mix. */
+/* An hf_worker_observer; `arg` is a struct cli_log. */
 void cli_worker_log(const hf_worker_event *event, void *arg);
 
 #endif

@@ -164,7 +164,8 @@ struct hf__new_run {
     const hf_id *parent;
     const hf_id *root;
     const hf_transition *initial;
-    bool always; /* in a disabled tenant too: what runs may be finished */
+    const char *trace; /* of the run that starts it, where the spec has none */
+    bool always;       /* in a disabled tenant too: what runs may be finished */
 };
 void hf__insert_run(struct hf__batch *batch, const struct hf__new_run *run);
 void hf__trigger_fill(struct hf__batch *batch, struct hf__op *op);

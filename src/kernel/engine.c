@@ -28,6 +28,7 @@ struct hf__engine {
     struct hf__ears *ears;
     struct hf__group *groups[MAX_GROUPS];
     int group_count;
+    struct hf__metrics *metrics;
 };
 
 /* ---- Opening and closing ---- */
@@ -40,6 +41,7 @@ static void engine_free(struct hf__engine *engine)
     hf__pool_free(engine->pool);
     if (engine->db)
         engine->driver->close(engine->db);
+    hf__metrics_free(engine->metrics);
     free(engine);
 }
 
@@ -99,6 +101,7 @@ static hf_code start_groups(struct hf__engine *engine, int groups, hf_error *err
         .max_lifetime = engine->options.max_lifetime,
         .woke = tell_ears,
         .woke_arg = engine,
+        .metrics = engine->metrics,
     };
     hf_code code = HF_OK;
     while (code == HF_OK && engine->group_count < groups) {
@@ -157,7 +160,9 @@ hf_code hf__engine_open(struct hf__engine **out, const char *url,
     fill_defaults(&engine->options, driver);
 
     int groups = 0;
-    hf_code code = driver->open(&engine->db, url, options->clock, err);
+    hf_code code = hf__metrics_new(&engine->metrics, err);
+    if (code == HF_OK)
+        code = driver->open(&engine->db, url, options->clock, err);
     if (code == HF_OK) {
         groups = driver->flushers(engine->db);
         groups = groups > MAX_GROUPS ? MAX_GROUPS : groups;
@@ -201,6 +206,16 @@ size_t hf__engine_max_payload(const struct hf__engine *engine)
 int hf__engine_schema(const struct hf__engine *engine)
 {
     return engine->options.max_schema;
+}
+
+struct hf__metrics *hf__engine_metrics(const struct hf__engine *engine)
+{
+    return engine->metrics;
+}
+
+struct hf__pool_use hf__engine_pool_use(const struct hf__engine *engine)
+{
+    return hf__pool_use(engine->pool);
 }
 
 /* ---- Group commit ---- */

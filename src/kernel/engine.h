@@ -3,7 +3,9 @@
 #ifndef HF_KERNEL_ENGINE_H
 #define HF_KERNEL_ENGINE_H
 
+#include "kernel/metrics.h"
 #include "kernel/op.h"
+#include "kernel/pool.h"
 #include "store/driver.h"
 
 struct hf__engine;
@@ -29,6 +31,9 @@ const struct hf__driver *hf__engine_driver(const struct hf__engine *engine);
 size_t hf__engine_max_payload(const struct hf__engine *engine);
 /* The schema version this program assumes. */
 int hf__engine_schema(const struct hf__engine *engine);
+/* What was done through it since it was opened, and the use of its connections for reading. */
+struct hf__metrics *hf__engine_metrics(const struct hf__engine *engine);
+struct hf__pool_use hf__engine_pool_use(const struct hf__engine *engine);
 
 /* Group commit. submit returns at once, op->done is called later; apply blocks until all are decided. While the store cannot be
  * reached, operations are tried again as long as op->patience says, then answered HF_UNAVAILABLE. */

@@ -139,6 +139,7 @@ static bool prepare(struct hf__batch *batch)
     bool reads = false;
     for (size_t i = 0; i < batch->count; i++) {
         struct hf__op *op = batch->ops[i];
+        op->row = NULL;
         op->again = must_wait(batch, op);
         op->again |= op->kind == HF__OP_CLAIM && hf__claim_waits(batch, op);
         if (op->again)
@@ -423,6 +424,8 @@ static hf_code flush_once(struct hf__flusher *flusher, struct hf__op **ops, size
     if (code == HF_OK && batch.redo)
         for (size_t i = 0; i < count; i++)
             ops[i]->again = true;
+    if (code == HF_OK && !batch.redo && flusher->metrics)
+        hf__metrics_count(flusher->metrics, &batch);
     batch_free(&batch);
     return code;
 }

@@ -4,6 +4,7 @@
 #ifndef HF_KERNEL_FLUSH_H
 #define HF_KERNEL_FLUSH_H
 
+#include "kernel/metrics.h"
 #include "kernel/op.h"
 #include "store/driver.h"
 #include "util/random.h"
@@ -29,6 +30,7 @@ struct hf__flusher {
     /* Called after a commit with what became worth waking for in this process; may be NULL. */
     void (*woke)(const struct hf__wake *wake, void *arg);
     void *woke_arg;
+    struct hf__metrics *metrics; /* borrowed; NULL: nothing is counted */
 };
 
 void hf__flusher_init(struct hf__flusher *flusher, const struct hf__driver *driver,

@@ -237,6 +237,7 @@ void hf__change_decide(struct hf__batch *batch, struct hf__op *op)
 {
     const hf_change *change = op->change.change;
     struct hf__row *row = hf__batch_row_of(batch, op);
+    op->row = row;
     if (!row) {
         hf__op_end(op, HF_NOT_FOUND, "there is no such run in this tenant");
     } else if (is_done(batch, op)) {

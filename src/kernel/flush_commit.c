@@ -356,6 +356,7 @@ void hf__commit_decide(struct hf__batch *batch, struct hf__op *op)
     const hf_transition *t = op->commit.transition;
     struct hf__row *row = hf__batch_row_of(batch, op);
     op->commit.written = false;
+    op->row = row;
     if (!row || !fence_holds(batch, row, t)) {
         refuse(batch, op, row);
         return;

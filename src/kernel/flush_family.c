@@ -125,7 +125,7 @@ bool hf__children_possible(struct hf__batch *batch, struct hf__op *op)
 }
 
 static void insert_brood(struct hf__batch *batch, const struct hf__op *op, const char *actor,
-                         const hf_id *parent, const hf_id *root)
+                         const hf_id *parent, const hf_id *root, const char *trace)
 {
     struct brood brood = brood_of(op);
     for (size_t i = 0; i < brood.turn->child_count; i++)
@@ -136,6 +136,7 @@ static void insert_brood(struct hf__batch *batch, const struct hf__op *op, const
                                   .actor = actor,
                                   .parent = parent,
                                   .root = root,
+                                  .trace = trace,
                                   .always = true,
                               });
     for (size_t i = 0; i < brood.turn->start_count; i++)
@@ -145,6 +146,7 @@ static void insert_brood(struct hf__batch *batch, const struct hf__op *op, const
                                       .id = &brood.start_ids[i],
                                       .spec = &brood.turn->starts[i],
                                       .actor = actor,
+                                      .trace = trace,
                                       .always = true,
                                   });
 }
@@ -152,12 +154,12 @@ static void insert_brood(struct hf__batch *batch, const struct hf__op *op, const
 void hf__insert_started(struct hf__batch *batch, struct hf__op *op, struct hf__row *row)
 {
     insert_brood(batch, op, hf__commit_actor(op), &row->id,
-                 hf_id_is_zero(row->root) ? &row->id : &row->root);
+                 hf_id_is_zero(row->root) ? &row->id : &row->root, row->trace);
 }
 
 void hf__insert_first_started(struct hf__batch *batch, struct hf__op *op)
 {
-    insert_brood(batch, op, op->actor, &op->trigger.id, &op->trigger.id);
+    insert_brood(batch, op, op->actor, &op->trigger.id, &op->trigger.id, op->trigger.spec->trace);
 }
 
 bool hf__misses_a_child(const struct hf__op *op, const struct hf__idmap *made)

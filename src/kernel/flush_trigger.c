@@ -127,7 +127,7 @@ void hf__insert_run(struct hf__batch *batch, const struct hf__new_run *run)
     c[14] = hf__text(spec->reference);
     c[15] = hf__text(tags_json(batch, spec));
     c[16] = hf__text(spec->partition);
-    c[17] = hf__text(spec->trace);
+    c[17] = hf__text(spec->trace ? spec->trace : run->trace);
     c[18] = hf__text(run->actor);
     c[19] = run->parent ? hf__uuid_or_null(run->parent) : hf__null();
     c[20] = run->root ? hf__uuid_or_null(run->root) : hf__null();

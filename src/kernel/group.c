@@ -285,6 +285,16 @@ static void clear_again(struct hf__op **ops, size_t count)
         ops[i]->again = false;
 }
 
+static hf_code flush(struct hf__group *group, struct hf__op **ops, size_t count, bool *unknown,
+                     hf_error *err)
+{
+    int64_t began = hf__monotonic_us();
+    hf_code code = hf__flush(&group->flusher, ops, count, unknown, err);
+    if (group->options.metrics)
+        hf__metrics_flush(group->options.metrics, count, hf__monotonic_us() - began);
+    return code;
+}
+
 /* Flushes until every operation is answered or goes back into the queue. */
 static void flush_all(struct hf__group *group, struct hf__op **ops, size_t count)
 {
@@ -294,7 +304,7 @@ static void flush_all(struct hf__group *group, struct hf__op **ops, size_t count
         bool unknown = false;
         hf_code code = connect(group, &err);
         if (code == HF_OK)
-            code = hf__flush(&group->flusher, ops, count, &unknown, &err);
+            code = flush(group, ops, count, &unknown, &err);
         if (code == HF_OK) {
             end_locked_out(ops, count);
             group->expected = count > 1 ? hf__group_queued(group) + count : 0;
@@ -374,6 +384,7 @@ hf_code hf__group_start(struct hf__group **out, const struct hf__group_options *
     hf__flusher_init(&group->flusher, options->driver, NULL);
     group->flusher.woke = options->woke;
     group->flusher.woke_arg = options->woke_arg;
+    group->flusher.metrics = options->metrics;
     hf_code code = HF_OK;
     if (!hf__random_seed_os(&group->flusher.random))
         code = hf__fail(err, HF_INTERNAL, "the system gave no random numbers");

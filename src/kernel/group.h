@@ -15,6 +15,7 @@ struct hf__group_options {
     int64_t max_lifetime;  /* us after which the connection is replaced; 0: never */
     void (*woke)(const struct hf__wake *wake, void *arg);
     void *woke_arg;
+    struct hf__metrics *metrics; /* borrowed */
 };
 
 hf_code hf__group_start(struct hf__group **out, const struct hf__group_options *options,

@@ -41,6 +41,7 @@ struct hf__closed_lane {
     int64_t until;
 };
 
+struct hf__row;
 struct hf__op;
 typedef void (*hf__op_done)(struct hf__op *op, void *arg);
 
@@ -89,7 +90,9 @@ struct hf__op {
             bool parentless; /* known to have no parent: may go the short way */
             const hf_run
                 *child; /* as it was claimed, where it is known to have a parent; NULL: not known */
-            int32_t slot_lane; /* its end frees a slot that others may wait for; 0: none */
+            const char *workflow; /* for the metrics; NULL: not known, the run tells */
+            int64_t duration;     /* us that its handler took; 0: not known */
+            int32_t slot_lane;    /* its end frees a slot that others may wait for; 0: none */
             hf_id
                 mark; /* the flush's own: in the journal line of an unleased commit, to know it by */
             bool written; /* the flush's own: applied by this flush, not by an earlier one */
@@ -144,11 +147,13 @@ struct hf__op {
     /* the flush's own */
     struct hf__op *next;
     int64_t give_up_at; /* monotonic us; 0: never */
-    int tries;          /* flushes that were undone because of it */
-    bool again;         /* not decided by this flush; to be part of the next */
-    bool long_way;      /* the short way was refused */
-    bool resent;        /* an earlier answer was lost: it may have happened */
-    bool told;          /* a claim that was handed out early */
+    const struct hf__row
+        *row;      /* the run as this flush has locked and decided it; NULL: it has not */
+    int tries;     /* flushes that were undone because of it */
+    bool again;    /* not decided by this flush; to be part of the next */
+    bool long_way; /* the short way was refused */
+    bool resent;   /* an earlier answer was lost: it may have happened */
+    bool told;     /* a claim that was handed out early */
 };
 
 /* The run that an operation is fenced on, or all zero (trigger, claim, heartbeat). */

@@ -17,8 +17,9 @@ struct slot {
 
 struct hf__pool {
     struct hf__pool_options options;
-    pthread_mutex_t mutex; /* guards the slots */
+    pthread_mutex_t mutex; /* guards the slots and `waited` */
     pthread_cond_t freed;
+    int64_t waited;     /* takers that found no free slot */
     struct slot *slots; /* max_open of them; conn NULL: not open */
 };
 
@@ -103,8 +104,10 @@ hf_code hf__pool_take(struct hf__pool *pool, struct hf__conn **out, hf_error *er
     int64_t deadline = hf__monotonic_us() + pool->options.connect_limit;
     struct slot *slot = NULL;
     pthread_mutex_lock(&pool->mutex);
-    while (!(slot = find_free(pool)) && wait_until(pool, deadline))
-        ;
+    slot = find_free(pool);
+    pool->waited += !slot;
+    while (!slot && wait_until(pool, deadline))
+        slot = find_free(pool);
     if (slot)
         slot->busy = true;
     struct hf__conn *conn = slot ? slot->conn : NULL;
@@ -158,4 +161,16 @@ void hf__pool_give(struct hf__pool *pool, struct hf__conn *conn)
     pthread_mutex_unlock(&pool->mutex);
     if (close)
         pool->options.driver->disconnect(close);
+}
+
+struct hf__pool_use hf__pool_use(struct hf__pool *pool)
+{
+    struct hf__pool_use use = { 0 };
+    pthread_mutex_lock(&pool->mutex);
+    for (int i = 0; i < pool->options.max_open; i++)
+        use.open += pool->slots[i].conn != NULL;
+    use.idle = idle_count(pool);
+    use.waited = pool->waited;
+    pthread_mutex_unlock(&pool->mutex);
+    return use;
 }

@@ -16,11 +16,18 @@ struct hf__pool_options {
     int64_t connect_limit; /* us to wait for a free connection */
 };
 
+struct hf__pool_use {
+    int open;
+    int idle;       /* open and not in use */
+    int64_t waited; /* how often somebody found all of them in use, since the start */
+};
+
 hf_code hf__pool_new(struct hf__pool **out, const struct hf__pool_options *options, hf_error *err);
 void hf__pool_free(struct hf__pool *pool);
 /* Waits for a free connection, or opens one. */
 hf_code hf__pool_take(struct hf__pool *pool, struct hf__conn **out, hf_error *err);
 /* A connection that is lost is closed. */
 void hf__pool_give(struct hf__pool *pool, struct hf__conn *conn);
+struct hf__pool_use hf__pool_use(struct hf__pool *pool);
 
 #endif

@@ -40,6 +40,7 @@ void hf__row_read(struct hf__row *row, const struct hf__cell *c)
     row->last_signal = hf__as_text(*c++);
     row->active_task = hf__as_uuid(*c++);
     row->limited = hf__as_number(*c++) != 0;
+    row->trace = hf__as_text(*c++);
     row->was_held = row->status == HF_LEASED;
 }
 

@@ -45,6 +45,7 @@ struct hf__row {
     const char *last_signal;
     hf_id active_task; /* one of the tasks it has made; zero: it has never asked anybody */
     bool limited;      /* its workflow has limits */
+    const char *trace; /* those that it starts have it too */
     bool was_held;     /* leased when it was read */
 
     /* the mailbox, where it was asked for */

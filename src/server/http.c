@@ -120,7 +120,10 @@ static bool decode_args(struct hf__request *request, const struct hf__path_match
 static void find_route(struct hf__request *request)
 {
     struct hf__path_match match;
-    switch (hf__route_match(&match, request->method, request->path)) {
+    enum hf__match found = hf__route_match(&match, request->method, request->path);
+    if (request->server->options.metrics_only && strncmp(request->path, "/v1/", 4) == 0)
+        found = HF__NO_SUCH_PATH;
+    switch (found) {
     case HF__MATCHED:
         request->route = match.route;
         if (!decode_args(request, &match))
@@ -416,12 +419,32 @@ enum MHD_Result hf__on_request(void *arg, struct MHD_Connection *connection, con
     return send_answer(request);
 }
 
+/* Of a trigger, the run that it made or found. */
+static const char *started_run(const struct hf__request *request)
+{
+    static const char start[] = "/v1/runs/";
+    for (int i = 0; i < request->answer_header_count; i++)
+        if (strcmp(request->answer_headers[i].name, "Location") == 0 &&
+            strncmp(request->answer_headers[i].value, start, sizeof start - 1) == 0)
+            return request->answer_headers[i].value + sizeof start - 1;
+    return NULL;
+}
+
+static const char *named_run(const struct hf__request *request)
+{
+    return request->route && strstr(request->route->path, "/runs/{id}") ? request->args[0] : NULL;
+}
+
 static void log_request(const struct hf__request *request)
 {
     const struct hf__server_options *options = &request->server->options;
     if (!options->log)
         return;
+    const char *started = started_run(request);
     struct hf__server_event event = {
+        .run = started ? started : named_run(request),
+        .started = started != NULL,
+        .trace = hf__request_header(request, "traceparent"),
         .method = request->method,
         .path = request->path,
         .tenant = request->client ? request->client->tenant : NULL,
@@ -431,6 +454,19 @@ static void log_request(const struct hf__request *request)
         .message = request->failure,
     };
     options->log(&event, options->log_arg);
+}
+
+static void count_request(const struct hf__request *request)
+{
+    struct hf__server *server = request->server;
+    size_t route = 0;
+    while (route < server->route_count && hf__route_at(route) != request->route)
+        route++;
+    int class = request->status / 100 - 1;
+    if (class >= 0 && class < HF__STATUS_CLASSES)
+        atomic_fetch_add(&server->requests[route * HF__STATUS_CLASSES + (size_t) class], 1);
+    if (request->stream.on)
+        atomic_fetch_sub(&server->streams, 1);
 }
 
 void hf__on_completed(void *arg, struct MHD_Connection *connection, void **context,
@@ -443,6 +479,7 @@ void hf__on_completed(void *arg, struct MHD_Connection *connection, void **conte
         return;
     *context = NULL;
     log_request(request);
+    count_request(request);
     hf__sweep_idle(server->sweep, request->entry);
     if (request->stream.on)
         hf__stream_hang_up(request);

@@ -14,6 +14,9 @@ struct hf__gauges;
 struct hf__hands;
 struct hf__park;
 struct hf__sweep;
+struct hf__survey;
+
+enum { HF__STATUS_CLASSES = 5 };
 
 struct hf__server {
     struct hf__server_options options;
@@ -33,6 +36,11 @@ struct hf__server {
     atomic_int pending;   /* requests that have arrived and are not answered */
     atomic_int suspended; /* connections that somebody has to resume before the daemon may stop */
     int64_t started_at;   /* us since the epoch */
+    atomic_int streams;   /* that are open */
+    struct hf__survey *survey;
+    size_t route_count;
+    /* Answered, by the number of the route (the last: none) and the status class. */
+    atomic_uint_fast64_t *requests;
 };
 
 /* ---- hands.c: threads that call handlers ---- */

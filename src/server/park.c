@@ -22,6 +22,7 @@ struct hf__park {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     struct hf__sleepers sleepers;
+    int asleep;            /* how many they are */
     struct hf__idmap runs; /* run -> the first of its listeners */
     int64_t listeners;     /* of all runs */
     int64_t tell_all_at;   /* monotonic us; 0: nothing is to be told to all */
@@ -35,6 +36,7 @@ struct hf__park {
 static void wake(struct hf__park *park, struct hf__request *request)
 {
     hf__sleepers_remove(&park->sleepers, request);
+    park->asleep--;
     request->parking.asleep = false;
     hf__hands_give(park->hands, request);
 }
@@ -238,6 +240,7 @@ void hf__park_enter(struct hf__request *request)
     } else {
         request->parking.asleep = true;
         hf__sleepers_add(&park->sleepers, request);
+        park->asleep++;
         pthread_cond_signal(&park->changed);
     }
     pthread_mutex_unlock(&park->mutex);
@@ -295,4 +298,12 @@ void hf__park_tell_workers(struct hf__park *park, bool (*meant)(struct hf__reque
             tell(park, request);
     }
     pthread_mutex_unlock(&park->mutex);
+}
+
+int hf__park_count(struct hf__park *park)
+{
+    pthread_mutex_lock(&park->mutex);
+    int asleep = park->asleep;
+    pthread_mutex_unlock(&park->mutex);
+    return asleep;
 }

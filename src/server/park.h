@@ -33,5 +33,7 @@ void hf__park_wake_all(struct hf__park *park);
 /* Calls those that listen to work becoming due and are meant. `meant` is called under the park's mutex. */
 void hf__park_tell_workers(struct hf__park *park, bool (*meant)(struct hf__request *, void *arg),
                            void *arg);
+/* How many are asleep. */
+int hf__park_count(struct hf__park *park);
 
 #endif

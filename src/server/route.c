@@ -10,7 +10,7 @@ static const struct hf__route *const groups[] = {
     hf__run_routes,    hf__many_routes,   hf__workflow_routes, hf__schedule_routes,
     hf__worker_routes, hf__work_routes,   hf__tenant_routes,   hf__token_routes,
     hf__letter_routes, hf__outbox_routes, hf__event_routes,    hf__live_routes,
-    hf__task_routes,   hf__system_routes,
+    hf__task_routes,   hf__system_routes, hf__metrics_routes,
 };
 
 enum { GROUPS = sizeof groups / sizeof groups[0] };

@@ -19,6 +19,7 @@ extern const struct hf__route hf__task_routes[];
 extern const struct hf__route hf__event_routes[];
 extern const struct hf__route hf__live_routes[];
 extern const struct hf__route hf__system_routes[];
+extern const struct hf__route hf__metrics_routes[];
 
 extern const struct hf__member hf__filter_members[];  /* hf_filter */
 extern const struct hf__field hf__triggered_fields[]; /* hf_triggered */

@@ -4,6 +4,7 @@
 #include "server/routes.h"
 #include "server/wait.h"
 
+#include "client/check.h"
 #include "client/coverage.h"
 #include "client/trigger.h"
 
@@ -66,7 +67,9 @@ static hf_code read_trigger(struct hf__request *request, struct triggering **out
     if (!new)
         return hf__nomem(err);
     new->spec = (hf_trigger_spec)HF_TRIGGER_INIT;
-    new->spec.trace = hf__request_header(request, "traceparent");
+    /* Proxies and tracers add it: one that is not well-formed is no reason to refuse the run. */
+    const char *trace = hf__request_header(request, "traceparent");
+    new->spec.trace = trace &&hf__trace_valid(trace) ? trace : NULL;
     hf_code code = hf__request_body(request, &new->spec, NULL, err);
     if (code == HF_OK)
         code = take_idempotency_key(request, &new->spec, err);

@@ -8,6 +8,7 @@
 #include "server/inner.h"
 #include "server/openapi.h"
 #include "server/park.h"
+#include "server/survey.h"
 #include "util/alloc.h"
 #include "util/clock.h"
 #include "util/error.h"
@@ -134,8 +135,19 @@ static void server_free(struct hf__server *server)
     hf__park_free(server->park);
     hf__sweep_free(server->sweep);
     hf__access_free(server->access);
+    hf__survey_free(server->survey);
+    free(server->requests);
     free(server->openapi);
     free(server);
+}
+
+static hf_code prepare_metrics(struct hf__server *server, hf_error *err)
+{
+    while (hf__route_at(server->route_count)->method)
+        server->route_count++;
+    server->requests =
+        hf__calloc((server->route_count + 1) * HF__STATUS_CLASSES, sizeof *server->requests);
+    return server->requests ? hf__survey_new(&server->survey, server->client, err) : hf__nomem(err);
 }
 
 hf_code hf__server_start(struct hf__server **out, hf_client *client,
@@ -150,6 +162,8 @@ hf_code hf__server_start(struct hf__server **out, hf_client *client,
     fill_defaults(&server->options);
     fit_files(&server->options);
     hf_code code = hf__openapi_make(&server->openapi, &server->openapi_length, err);
+    if (code == HF_OK)
+        code = prepare_metrics(server, err);
     if (code == HF_OK)
         code = hf__access_new(&server->access, client, options->open, err);
     if (code == HF_OK)

@@ -14,6 +14,9 @@ struct hf__server_event {
     const char *path;
     const char *tenant; /* NULL: the caller was not known */
     const char *actor;
+    const char *run;   /* the id of the run that it was about; NULL: about none or many */
+    const char *trace; /* traceparent; NULL: none */
+    bool started;      /* the run was triggered by it */
     int status;
     int64_t duration; /* us, from the first byte to the last */
     const char *message;
@@ -30,6 +33,7 @@ struct hf__server_options {
     int max_connections;   /* default 20,000, less where the system allows less */
     int hands;             /* threads for handlers; default 8 */
     bool dashboard;
+    bool metrics_only; /* nothing below /v1: metrics and health alone */
     void (*log)(const struct hf__server_event *event, void *arg); /* thread-safe; may be NULL */
     void *log_arg;
 };

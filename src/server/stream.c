@@ -13,6 +13,7 @@ enum { BLOCK = 2048, MOST_UNREAD = 256 * 1024 };
 void hf__stream_begin(struct hf__request *request)
 {
     request->stream.on = true;
+    atomic_fetch_add(&request->server->streams, 1);
     request->status = 200;
     request->type = "text/event-stream";
     hf__buffer_add_text(&request->out, "retry: 2000\n\n");

@@ -29,6 +29,11 @@ int hf_ctx_attempt(const hf_ctx *ctx)
     return ctx->claimed->run.attempt;
 }
 
+const char *hf_ctx_trace(const hf_ctx *ctx)
+{
+    return ctx->claimed->run.trace;
+}
+
 /* What a handler reads with it, its own run too, is not older than its claim. */
 hf_client *hf_ctx_client(hf_ctx *ctx)
 {

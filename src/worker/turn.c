@@ -70,6 +70,7 @@ static void report_start(const hf_ctx *turn)
         .run = run->id,
         .workflow = run->workflow,
         .tenant = run->tenant,
+        .trace = run->trace,
         .attempt = run->attempt,
         .status = HF_LEASED,
     };
@@ -79,14 +80,17 @@ static void report_start(const hf_ctx *turn)
 static void report_loss(const hf_ctx *turn, hf_code lost, int64_t duration)
 {
     const hf_worker *worker = turn->worker;
+    const hf_run *run = &turn->claimed->run;
+    if (lost == HF_STALE)
+        hf__metrics_lost(hf__engine_metrics(worker->engine), turn->master->id, run->workflow);
     if (!worker->observer)
         return;
-    const hf_run *run = &turn->claimed->run;
     hf_worker_event event = {
         .kind = HF_WORKER_RUN_LOST,
         .run = run->id,
         .workflow = run->workflow,
         .tenant = run->tenant,
+        .trace = run->trace,
         .attempt = run->attempt,
         .status = lost == HF_RUN_CANCELLED ? HF_CANCELLED : HF_LEASED,
         .message = hf_code_meaning(lost),
@@ -137,7 +141,7 @@ static void finish(hf_ctx *turn, hf_code code, hf_error *err, int64_t duration,
         hf__turn_release(turn);
         return;
     }
-    turn->duration = duration;
+    turn->duration = duration > 0 ? duration : 1; /* 0: no handler was called */
     if (lost == HF_CLOSED && code != HF_OK)
         turn->transition.turn = HF_TURN_GIVE_BACK;
     else

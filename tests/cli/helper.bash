@@ -5,7 +5,7 @@ bats_require_minimum_version 1.5.0
 use_fresh_store()
 {
     program=${HOLDFAST_BIN:-$HOLDFAST}
-    unset HOLDFAST_TENANT WORKER_TYPE_PREFIXES NO_COLOR
+    unset HOLDFAST_TENANT WORKER_TYPE_PREFIXES NO_COLOR TRACEPARENT
     export HOLDFAST_ACTOR=tester
     export HOLDFAST_STORE="sqlite:$BATS_TEST_TMPDIR/store.db"
     worker_pid=

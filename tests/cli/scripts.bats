@@ -465,3 +465,30 @@ PL
     [ "$(result_of)" = 42 ]
     [ "$(times a)$(times b)" = 11 ]
 }
+
+@test "a script, its children and what it triggers have the trace of its run" {
+    trace=00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01
+    holdfast workflow create part -q
+    durable '
+        note "$TRACEPARENT"
+        holdfast trigger part --key triggered -q >/dev/null
+        holdfast child start kid part --key kid >/dev/null
+        echo done'
+    result_of --trace "$trace" --key one
+    [ "$(times "$trace")" -ge 1 ]
+    for run in w/one part/triggered part/kid; do
+        [ "$(holdfast --json get "$run" | jq -r .trace)" = "$trace" ]
+    done
+}
+
+@test "a trigger takes the trace from the environment if it is well-formed" {
+    trace=00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01
+    TRACEPARENT=$trace holdfast trigger w --key one -q
+    TRACEPARENT=nonsense holdfast trigger w --key two -q
+    TRACEPARENT=$trace holdfast trigger w --key three -q --trace "${trace%01}00"
+    [ "$(holdfast --json get w/one | jq -r .trace)" = "$trace" ]
+    [ "$(holdfast --json get w/two | jq -r .trace)" = null ]
+    [ "$(holdfast --json get w/three | jq -r .trace)" = "${trace%01}00" ]
+    run holdfast trigger w --key four --trace nonsense
+    [ "$status" -eq 2 ]
+}

@@ -92,6 +92,52 @@ static void a_child_has_what_its_trigger_says(void **state)
     assert_string_equal(run->tags, "[\"red\"]");
 }
 
+#define TRACE "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+#define OTHER_TRACE "00-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa-bbbbbbbbbbbbbbbb-00"
+
+static const hf_claimed *hold_traced_parent(void)
+{
+    hf_trigger_spec spec = spec_of(WORK);
+    spec.trace = TRACE;
+    define(CHILD);
+    trigger_spec(&spec);
+    return claim_parent();
+}
+
+static void runs_that_a_run_starts_have_its_trace(void **state)
+{
+    const hf_claimed *parent = hold_traced_parent();
+    hf_trigger_spec child = spec_of(CHILD);
+    hf_trigger_spec plain = spec_of(CHILD);
+    hf_transition t = turn_of(parent, HF_TURN_WAIT);
+    hf_id id;
+    (void)state;
+    plain.key = "plain";
+    t.children = &child;
+    t.starts = &plain;
+    t.child_count = t.start_count = 1;
+    assert_ok(hf_commit(fx.client, &t, &id, &fx.error));
+    assert_string_equal(get(id)->trace, TRACE);
+    hf_run *started = NULL;
+    assert_ok(hf_get_by_key(fx.client, &started, CHILD, "plain", &fx.error));
+    assert_string_equal(started->trace, TRACE);
+    hf_run_free(started);
+}
+
+static void a_child_may_have_a_trace_of_its_own(void **state)
+{
+    const hf_claimed *parent = hold_traced_parent();
+    hf_trigger_spec child = spec_of(CHILD);
+    hf_transition t = turn_of(parent, HF_TURN_WAIT);
+    hf_id id;
+    (void)state;
+    child.trace = OTHER_TRACE;
+    t.children = &child;
+    t.child_count = 1;
+    assert_ok(hf_commit(fx.client, &t, &id, &fx.error));
+    assert_string_equal(get(id)->trace, OTHER_TRACE);
+}
+
 static void a_childs_end_comes_back_as_mail_with_its_result(void **state)
 {
     const hf_claimed *parent = hold_parent();
@@ -521,6 +567,8 @@ static void a_child_that_is_retried_after_its_end_does_not_count_twice(void **st
 static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(a_child_knows_its_parent_and_its_root),
     CONTRACT_TEST(a_child_has_what_its_trigger_says),
+    CONTRACT_TEST(runs_that_a_run_starts_have_its_trace),
+    CONTRACT_TEST(a_child_may_have_a_trace_of_its_own),
     CONTRACT_TEST(a_childs_end_comes_back_as_mail_with_its_result),
     CONTRACT_TEST(a_childs_end_by_the_short_way_reaches_its_parent_too),
     CONTRACT_TEST(a_parent_that_waits_for_all_wakes_with_the_last),

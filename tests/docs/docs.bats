@@ -32,6 +32,8 @@ reference_pages="docs/cli.md docs/lifecycle.md docs/postgres.md"
 @test "docs/journal.md works as shown" { page docs/journal.md; }
 @test "docs/schedules.md works as shown" { page docs/schedules.md; }
 @test "docs/http.md works as shown" { page docs/http.md; }
+@test "docs/metrics.md works as shown" { page docs/metrics.md; }
+@test "docs/backup.md works as shown" { page docs/backup.md; }
 @test "docs/dashboard.md works as shown" { page docs/dashboard.md; }
 @test "docs/outbox.md works as shown" { page docs/outbox.md; }
 @test "docs/tasks.md works as shown" { page docs/tasks.md; }

@@ -62,6 +62,36 @@ def keys_with_any_character_are_found_by_their_path(server, client):
 
 
 @case
+def a_trace_is_kept_and_a_bad_one_in_a_header_is_not(server, client):
+    trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    run = client.post("/v1/runs", {"workflow": "idle.v1"}, headers={"traceparent": trace}).json["id"]
+    check(client.get(f"/v1/runs/{run}").json["trace"] == trace, "from the header")
+    run = client.post("/v1/runs", {"workflow": "idle.v1"}, headers={"traceparent": "nonsense"}).json["id"]
+    check(client.get(f"/v1/runs/{run}").json["trace"] is None, "nonsense is left out")
+    answer = client.post("/v1/runs", {"workflow": "idle.v1", "trace": "nonsense"})
+    check(answer.status == 400 and "traceparent" in answer.json["detail"], answer.text)
+
+
+@case
+def lines_of_the_log_name_the_run(server, client):
+    trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    client.put("/v1/workflows/work.v1", {})
+    run = client.post("/v1/runs", {"workflow": "work.v1", "input": 1}, headers={"traceparent": trace}).json["id"]
+    client.get(f"/v1/runs/{run}?wait=30s")
+    client.get("/v1/runs")
+
+    def lines():
+        said = (line for line in server.process.said().splitlines() if line.startswith("{"))
+        return [line for line in map(json.loads, said) if line.get("run") == run]
+
+    wait_until(lambda: {line["event"] for line in lines()} == {"request", "run_started", "run_finished"}, "they do")
+    wait_until(lambda: len([line for line in lines() if line["event"] == "request"]) == 2, "the trigger and the read")
+    for line in lines():
+        check(line["event"] == "request" or line["trace"] == trace, line)
+        check(line["time"].endswith("Z") and line["tenant"] == "default", line)
+
+
+@case
 def a_batch_answers_for_each_run(server, client):
     items = client.post("/v1/runs/batch", {"runs": [{"workflow": "idle.v1"}, {"workflow": "none"}]}).json["items"]
     check("id" in items[0] and items[1]["code"] == "unknown_workflow", items)

@@ -81,7 +81,7 @@ NOT_A_TENANTS_OWN = ("tenants", "system")  # groups
 def another_tenants_things_are_not_there(server, ours, theirs):
     estate = Estate(ours)
     before = estate.picture()
-    makes_new = {"putWorkflow", "putSchedule", "putToken"}  # the same name is free for everybody
+    makes_new = {"putWorkflow", "putSchedule", "putSubscription"}  # the same name is free for everybody
     walked = 0
     for method, path, operation in operations(ours):
         name = operation["operationId"]
@@ -112,6 +112,8 @@ def another_tenants_things_are_in_no_list(server, ours, theirs):
     mine = theirs.trigger("other.v1")
     for method, path, operation in operations(ours):
         if method != "GET" or "{" in path or operation["tags"][0] in NOT_A_TENANTS_OWN:
+            continue
+        if operation["operationId"] in ("followAll", "getMetrics"):  # the one has no end; the other is for whoever operates
             continue
         answer = theirs.get(path)
         check(answer.status == 200 and SECRET not in answer.text and WORKFLOW not in answer.text, f"{path}: {answer.text}")

@@ -32,13 +32,15 @@ static void a_run_succeeds_with_its_result(void **state)
     hf_run_free(run);
 }
 
+#define TRACE "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
 static hf_code inspect(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
 {
     hf_id *seen = arg;
     *seen = hf_ctx_run(ctx);
     bool good = strcmp(input, "null") == 0 && strcmp(hf_ctx_workflow(ctx), "shop.look.v1") == 0 &&
                 strcmp(hf_ctx_key(ctx), "order-1") == 0 && hf_ctx_attempt(ctx) == 1 &&
-                hf_check(ctx) == HF_OK;
+                strcmp(hf_ctx_trace(ctx), TRACE) == 0 && hf_check(ctx) == HF_OK;
     hf_run *self = NULL;
     good =
         good && hf_get(hf_ctx_client(ctx), &self, *seen, err) == HF_OK && self->status == HF_LEASED;
@@ -56,6 +58,7 @@ static void a_handler_knows_its_run(void **state)
     hf_trigger_spec spec = HF_TRIGGER_INIT;
     spec.workflow = "shop.look.v1";
     spec.key = "order-1";
+    spec.trace = TRACE;
     hf_id id = world_trigger_spec(&spec);
     world_expect(id, HF_SUCCEEDED);
     assert_true(hf_id_equal(id, seen));

@@ -79,12 +79,13 @@ SELECT m.sender::uuid, 0, true FROM mailed m;
 --   wake_on_failure bool, has_mail bool, attempt int, version bigint, revision bigint, event_seq bigint, wait_count
 --   int, run_at bigint, due_at bigint, timeout_at bigint, started_at bigint, paused_at bigint, finished_at bigint,
 --   deleted_at bigint, delete_reason text, parent uuid, root uuid, key text, leased_by text, last_worker text,
---   waiting_kind text, waiting_token text, waiting_until bigint, last_signal text, active_task uuid, limited bool)
+--   waiting_kind text, waiting_token text, waiting_until bigint, last_signal text, active_task uuid, limited bool,
+--   trace text)
 SELECT r.tenant_id, r.id, w.name, r.lane, r.priority, r.status, r.watched, r.pause_requested, r.wake_on_failure,
        r.has_mail, r.attempt, r.version, r.revision, r.event_seq, r.wait_count, r.run_at, r.due_at,
        r.timeout_at, r.started_at, r.paused_at, r.finished_at, r.deleted_at, r.delete_reason, r.parent, r.root,
        r.key, r.leased_by, r.last_worker, r.waiting_kind, r.waiting_token, r.waiting_until, r.last_signal,
-       r.active_task, w.max_running IS NOT NULL
+       r.active_task, w.max_running IS NOT NULL, r.trace
   FROM unnest($1::int[], $2::uuid[]) AS n(tenant, id)
   JOIN holdfast.run r ON r.tenant_id = ANY (ARRAY[n.tenant]) AND r.id = n.id
   JOIN holdfast.workflow w ON w.id = r.workflow_id
@@ -98,12 +99,13 @@ SELECT r.tenant_id, r.id, w.name, r.lane, r.priority, r.status, r.watched, r.pau
 --   wake_on_failure bool, has_mail bool, attempt int, version bigint, revision bigint, event_seq bigint, wait_count
 --   int, run_at bigint, due_at bigint, timeout_at bigint, started_at bigint, paused_at bigint, finished_at bigint,
 --   deleted_at bigint, delete_reason text, parent uuid, root uuid, key text, leased_by text, last_worker text,
---   waiting_kind text, waiting_token text, waiting_until bigint, last_signal text, active_task uuid, limited bool)
+--   waiting_kind text, waiting_token text, waiting_until bigint, last_signal text, active_task uuid, limited bool,
+--   trace text)
 SELECT r.tenant_id, r.id, w.name, r.lane, r.priority, r.status, r.watched, r.pause_requested, r.wake_on_failure,
        r.has_mail, r.attempt, r.version, r.revision, r.event_seq, r.wait_count, r.run_at, r.due_at,
        r.timeout_at, r.started_at, r.paused_at, r.finished_at, r.deleted_at, r.delete_reason, r.parent, r.root,
        r.key, r.leased_by, r.last_worker, r.waiting_kind, r.waiting_token, r.waiting_until, r.last_signal,
-       r.active_task, w.max_running IS NOT NULL
+       r.active_task, w.max_running IS NOT NULL, r.trace
   FROM (SELECT n.tenant, n.id,
                (SELECT o.parent FROM holdfast.run o WHERE o.tenant_id = n.tenant AND o.id = n.id) AS parent
           FROM unnest($1::int[], $2::uuid[]) AS n(tenant, id) OFFSET 0) c

@@ -54,12 +54,13 @@ SELECT ?2, 0, 1 WHERE changes() = 1;
 --   wake_on_failure bool, has_mail bool, attempt int, version bigint, revision bigint, event_seq bigint, wait_count
 --   int, run_at bigint, due_at bigint, timeout_at bigint, started_at bigint, paused_at bigint, finished_at bigint,
 --   deleted_at bigint, delete_reason text, parent uuid, root uuid, key text, leased_by text, last_worker text,
---   waiting_kind text, waiting_token text, waiting_until bigint, last_signal text, active_task uuid, limited bool)
+--   waiting_kind text, waiting_token text, waiting_until bigint, last_signal text, active_task uuid, limited bool,
+--   trace text)
 SELECT r.tenant_id, r.id, w.name, r.lane, r.priority, r.status, r.watched, r.pause_requested, r.wake_on_failure,
        r.has_mail, r.attempt, r.version, r.revision, r.event_seq, r.wait_count, r.run_at, r.due_at,
        r.timeout_at, r.started_at, r.paused_at, r.finished_at, r.deleted_at, r.delete_reason, r.parent, r.root,
        r.key, r.leased_by, r.last_worker, r.waiting_kind, r.waiting_token, r.waiting_until, r.last_signal,
-       r.active_task, w.max_running IS NOT NULL
+       r.active_task, w.max_running IS NOT NULL, r.trace
   FROM run r JOIN workflow w ON w.id = r.workflow_id
  WHERE r.tenant_id = ?1 AND r.id = ?2;
 
@@ -71,12 +72,13 @@ SELECT r.tenant_id, r.id, w.name, r.lane, r.priority, r.status, r.watched, r.pau
 --   wake_on_failure bool, has_mail bool, attempt int, version bigint, revision bigint, event_seq bigint, wait_count
 --   int, run_at bigint, due_at bigint, timeout_at bigint, started_at bigint, paused_at bigint, finished_at bigint,
 --   deleted_at bigint, delete_reason text, parent uuid, root uuid, key text, leased_by text, last_worker text,
---   waiting_kind text, waiting_token text, waiting_until bigint, last_signal text, active_task uuid, limited bool)
+--   waiting_kind text, waiting_token text, waiting_until bigint, last_signal text, active_task uuid, limited bool,
+--   trace text)
 SELECT r.tenant_id, r.id, w.name, r.lane, r.priority, r.status, r.watched, r.pause_requested, r.wake_on_failure,
        r.has_mail, r.attempt, r.version, r.revision, r.event_seq, r.wait_count, r.run_at, r.due_at,
        r.timeout_at, r.started_at, r.paused_at, r.finished_at, r.deleted_at, r.delete_reason, r.parent, r.root,
        r.key, r.leased_by, r.last_worker, r.waiting_kind, r.waiting_token, r.waiting_until, r.last_signal,
-       r.active_task, w.max_running IS NOT NULL
+       r.active_task, w.max_running IS NOT NULL, r.trace
   FROM run c JOIN run r ON r.tenant_id = c.tenant_id AND r.id = c.parent JOIN workflow w ON w.id = r.workflow_id
  WHERE c.tenant_id = ?1 AND c.id = ?2;
 

@@ -1,0 +1,139 @@
+/* Queues that do not move, and whoever should move them.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cli/doctor.h"
+#include "cli/field.h"
+#include "client/coverage.h"
+#include "client/measure.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+
+enum { HELD_MOST = 1000000 }; /* unfinished runs among which the held ones are looked for */
+
+/* ---- Queues ---- */
+
+static bool row_covers(const struct hf__cell *c, const struct hf__depth *depth)
+{
+    size_t i;
+    json_t *item;
+    bool covers = false;
+    json_t *serves = json_loads(hf__as_text(c[1]), 0, NULL);
+    json_array_foreach(serves, i, item)
+    {
+        const char *pattern = json_string_value(item);
+        covers |= pattern && hf__pattern_serves(pattern, depth->workflow);
+    }
+    json_decref(serves);
+    return covers && hf__tenant_listed(hf__as_text(c[0]), depth->tenant);
+}
+
+static bool is_covered(const struct hf__table *patterns, const struct hf__depth *depth)
+{
+    for (int i = 0; i < patterns->nrows; i++)
+        if (row_covers(hf__table_row(patterns, i), depth))
+            return true;
+    return false;
+}
+
+static bool check_queue(struct cli_doctor *doctor, const struct hf__measure *measure,
+                        const struct hf__depth *depth, bool covered)
+{
+    char span[CLI_SPAN_TEXT];
+    int64_t age = measure->now - depth->oldest;
+    if (depth->paused || !depth->oldest)
+        return true;
+    cli_span_text(age, span);
+    if (!covered)
+        cli_doctor_say(doctor, "queues", CLI_WARNING,
+                       "start a worker for it, or see with `holdfast workers` what those that live "
+                       "serve",
+                       "%s (tenant %s) has had due runs for %s, and no live worker serves it",
+                       depth->workflow, depth->tenant, span);
+    else if (age > doctor->patience)
+        cli_doctor_say(doctor, "queues", CLI_WARNING,
+                       "look at its limits with `holdfast workflow show`, and whether workers have "
+                       "threads left: `holdfast top`",
+                       "%s (tenant %s) has had due runs for %s although %" PRId64
+                       " workers live; they have %" PRId64 " threads and hold %" PRId64 " runs",
+                       depth->workflow, depth->tenant, span, measure->workers, measure->threads,
+                       measure->running);
+    return covered && age <= doctor->patience;
+}
+
+static void check_queues(struct cli_doctor *doctor)
+{
+    struct hf__engine *engine = doctor->session->client->engine;
+    struct hf__measure *measure = NULL;
+    struct hf__ask ask;
+    hf_error err = { 0 };
+    bool fine = true;
+    if (hf__measure(engine, 0, &measure, &err) != HF_OK) {
+        cli_doctor_say(doctor, "queues", CLI_WARNING,
+                       "somebody may have locked a table of the store: see \"locks\"",
+                       "cannot look: %s", err.message);
+        return;
+    }
+    hf__ask_begin(&ask, engine, HF__STMT_LIVE_PATTERNS);
+    if (cli_doctor_ask(doctor, "queues", &ask)) {
+        for (size_t i = 0; i < measure->count; i++)
+            fine &= check_queue(doctor, measure, &measure->items[i],
+                                is_covered(&ask.out, &measure->items[i]));
+        if (fine)
+            cli_doctor_say(doctor, "queues", CLI_FINE, NULL,
+                           "what is due is being worked on, by %" PRId64 " live workers",
+                           measure->workers);
+    }
+    hf__ask_end(&ask);
+    hf__measure_free(measure);
+}
+
+/* ---- Workers and subscriptions ---- */
+
+static void check_holders(struct cli_doctor *doctor)
+{
+    struct hf__ask ask;
+    hf__ask_begin(&ask, doctor->session->client->engine, HF__STMT_FIND_DEAD_HOLDERS)[0] =
+        hf__number(HELD_MOST);
+    if (cli_doctor_ask(doctor, "workers", &ask)) {
+        for (int i = 0; i < ask.out.nrows; i++) {
+            const struct hf__cell *c = hf__table_row(&ask.out, i);
+            char until[CLI_TIME_TEXT];
+            cli_time_text(doctor->session, hf__as_number(c[2]), until);
+            cli_doctor_say(doctor, "workers", CLI_WARNING,
+                           "nothing, if a worker serves them: they go to it when their leases end; "
+                           "give long workflows a shorter lease if that is too late",
+                           "%s is dead and holds %" PRId64 " runs, the last lease ends %s",
+                           hf__as_text(c[0]), hf__as_number(c[1]), until);
+        }
+        if (ask.out.nrows == 0)
+            cli_doctor_say(doctor, "workers", CLI_FINE, NULL, "no dead worker holds runs");
+    }
+    hf__ask_end(&ask);
+}
+
+static void check_subscriptions(struct cli_doctor *doctor)
+{
+    struct hf__ask ask;
+    hf__ask_begin(&ask, doctor->session->client->engine, HF__STMT_FIND_PARKED);
+    if (cli_doctor_ask(doctor, "subscriptions", &ask)) {
+        for (int i = 0; i < ask.out.nrows; i++) {
+            const struct hf__cell *c = hf__table_row(&ask.out, i);
+            const char *error = hf__as_text(c[2]);
+            cli_doctor_say(
+                doctor, "subscriptions", CLI_WARNING,
+                "mend its receiver, then `holdfast subscription resume`: its events are kept",
+                "%s (tenant %s) is parked, nothing is delivered to it: %s", hf__as_text(c[1]),
+                hf__as_text(c[0]), error ? error : "no error is known");
+        }
+        if (ask.out.nrows == 0)
+            cli_doctor_say(doctor, "subscriptions", CLI_FINE, NULL, "none is parked");
+    }
+    hf__ask_end(&ask);
+}
+
+void cli_doctor_work(struct cli_doctor *doctor)
+{
+    check_queues(doctor);
+    check_holders(doctor);
+    check_subscriptions(doctor);
+}

@@ -1,0 +1,25 @@
+-- name: find_dead_holders
+-- Workers that are dead and hold runs, with the end of the last of these leases. At most `most` unfinished runs are looked
+-- at. Served by run_claim. Serves: doctor.
+-- takes: one (most int)
+-- gives: (worker text, runs bigint, until bigint)
+SELECT w.name, count(*), max(h.run_at)
+  FROM (SELECT r.status, r.leased_by, r.run_at
+          FROM lane l CROSS JOIN run r INDEXED BY run_claim ON r.lane = l.id
+         WHERE r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
+         LIMIT ?1) h
+ CROSS JOIN worker w ON w.name = h.leased_by
+ WHERE h.status = 1 AND w.expires_at <= holdfast_now()
+ GROUP BY w.name ORDER BY w.name;
+
+-- name: find_parked
+-- Subscriptions that nothing is delivered to: the run that delivers is paused, or waits for somebody to resume it. Serves:
+-- doctor.
+-- takes: nothing
+-- gives: (tenant text, name text, last_error text)
+SELECT t.name, s.name, r.state ->> 'error'
+  FROM subscription s
+  JOIN tenant t ON t.id = s.tenant_id
+  JOIN run r ON r.tenant_id = s.tenant_id AND r.id = s.run_id
+ WHERE r.status = 3 OR r.pause_requested OR (r.status = 2 AND r.waiting_kind = 'parked')
+ ORDER BY t.name, s.name LIMIT 1000;
