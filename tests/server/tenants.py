@@ -130,7 +130,7 @@ def another_tenants_runs_are_not_changed_in_bulk_nor_claimed(server, ours, their
     for action in ("cancel", "pause", "delete"):
         answer = theirs.post("/v1/runs/bulk", {"action": action, "filter": {"workflow": WORKFLOW}}).json
         check(answer["matched"] == 0 and answer["changed"] == 0, answer)
-    beat = theirs.post("/v1/work/heartbeat", {"worker": "w-" + SECRET, "runs": [{"id": estate.held, "version": estate.version}]})
+    beat = theirs.post("/v1/work/heartbeat", {"worker": "w-" + SECRET, "runs": [{"id": estate.held, "version": estate.version, "lease_us": 30000000}]})
     check(beat.json["items"][0]["code"] != "ok", beat.text)
     claim = theirs.post("/v1/work/claim", {"worker": "w", "workflows": ["*"], "limit": 10})
     check(SECRET not in claim.text, claim.text)
