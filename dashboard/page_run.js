@@ -194,7 +194,7 @@ export function runPage({ main, signal, params, title }) {
   const timelineBox = h('div', null, skeleton(3, 'row'));
   const dataBox = h('div', { class: 'payloads' });
   const childBox = h('div');
-  let run = null, stop = null, timer = null, shownData = '', redraw = null, childrenSeen = null;
+  let run = null, stop = null, timer = null, shownData = '', shownHead = '', redraw = null, childrenSeen = null;
 
   const act = async (name) => { if (await changeRun(run, name)) await read(true); };
 
@@ -208,13 +208,15 @@ export function runPage({ main, signal, params, title }) {
       { label: 'Fork from a step', icon: 'fork', onclick: () => forkRun(run, [...story.steps.keys()]) },
       ...others.map((name) => ({ label: changes[name].label, icon: changes[name].icon, danger: changes[name].danger, onclick: () => act(name) })),
     ].filter(Boolean);
-    fill(head, pageHead(run.workflow, {
+    const facts = JSON.stringify([run.status, run.waiting_kind, run.pause_requested, run.deleted_at, run.finished_at, offered]);
+    if (facts !== shownHead) fill(head, pageHead(run.workflow, { // an open menu stays open while nothing of it changes
       crumbs: [['Runs', '/runs'], ...(run.parent ? [['Parent', `/runs/${run.parent}`]] : []), [shortId(run.id)]],
       extra: h('div', { class: 'run-sub' }, badge(run.status), run.pause_requested && tag('paused', 'paused', 'shall pause'), run.deleted_at && tag('cancelled', 'trash', 'Deleted'),
         run.key && h('span', { class: 'run-key big', title: run.key }, run.key), h('span', { class: 'muted' }, run.finished_at ? ['ended ', when(run.finished_at)] : ['created ', when(run.created_at)])),
       actions: [waitsForSignal && button('Send a signal', { icon: 'signal', kind: 'primary', onclick: async () => { if (await signalRun(run)) read(true); } }),
         primary.map((name) => button(changes[name].label, { icon: changes[name].icon, kind: name === 'retry' || (name === 'resume' && !waitsForSignal) ? 'primary' : '', onclick: () => act(name) })), menu('More actions', items)],
     }));
+    shownHead = facts;
     title(`${run.workflow}${run.key ? ` ${run.key}` : ''} · ${statuses[run.status]?.label ?? run.status}`);
     const failing = run.last_error && run.status !== 'succeeded';
     fill(note, failing && h('div', { class: `callout ${run.status === 'failed' ? 'bad' : 'warn'}`, role: 'note' }, icon('alert'),

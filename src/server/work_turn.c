@@ -108,6 +108,8 @@ static const struct hf__member task_members[] = {
     HF__MEMBERS_END,
 };
 
+enum { MOST_ITEMS = 100000 }; /* of one array, which bounds the memory of a request */
+
 /* An array of objects; each is read over a copy of `blank`. */
 static hf_code read_array(struct hf__request *request, const char *name, const char *json,
                           const struct hf__member *members, const void *blank, size_t size,
@@ -123,6 +125,8 @@ static hf_code read_array(struct hf__request *request, const char *name, const c
         return hf__fail(err, HF_INVALID, "\"%s\" must be an array", name);
     for (size_t at = 0; hf__json_item_next(json, &at, &item, &length);)
         (*count)++;
+    if (*count > MOST_ITEMS)
+        return hf__fail(err, HF_TOO_LARGE, "\"%s\" has more than %d items", name, MOST_ITEMS);
     *array = hf__arena_calloc(&request->arena, *count + 1, size);
     hf_code code = *array ? HF_OK : hf__nomem(err);
     size_t at = 0;

@@ -4,6 +4,7 @@
 
 #include <holdfast/dead_letter.h>
 #include <holdfast/outbox.h>
+#include <holdfast/task.h>
 
 /* A held run of ours with mail, a child, a tag and a key. The stranger is fx.other. */
 static const hf_claimed *ours(void)
@@ -374,6 +375,34 @@ static void a_strangers_dead_letters_are_their_own(void **state)
     hf_dead_letter_free(letter);
 }
 
+static void a_stranger_has_nothing_to_do_with_a_task(void **state)
+{
+    hf_new_task asked = { .name = "approve" };
+    hf_task_page *page = NULL;
+    hf_task *task = NULL;
+    (void)state;
+    trigger(WORK);
+    hf_transition t = turn_of(claim(), HF_TURN_WAIT);
+    t.tasks = &asked;
+    t.task_count = 1;
+    commit(&t);
+    assert_ok(hf_task_list(fx.client, &page, NULL, &fx.error));
+    assert_int_equal(page->count, 1);
+    hf_id id = page->items[0].id;
+    hf_task_page_free(page);
+    assert_ok(hf_task_list(fx.other, &page, NULL, &fx.error));
+    assert_int_equal(page->count, 0);
+    hf_task_page_free(page);
+    assert_code(hf_task_get(fx.other, &task, id, &fx.error), HF_NOT_FOUND);
+    assert_code(hf_task_claim(fx.other, id, 0, &fx.error), HF_NOT_FOUND);
+    assert_code(hf_task_release(fx.other, id, 0, &fx.error), HF_NOT_FOUND);
+    assert_code(hf_task_reassign(fx.other, id, "them", 0, &fx.error), HF_NOT_FOUND);
+    assert_code(hf_task_complete(fx.other, id, "yes", NULL, 0, &fx.error), HF_NOT_FOUND);
+    assert_ok(hf_task_get(fx.client, &task, id, &fx.error));
+    assert_string_equal(task->status, "open");
+    hf_task_free(task);
+}
+
 static void a_stranger_does_not_learn_whom_else_a_worker_serves(void **state)
 {
     hf_worker_list *workers = NULL;
@@ -455,6 +484,7 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(a_strangers_subscriptions_are_their_own),
     CONTRACT_TEST(a_stranger_sees_nothing_of_an_outbox),
     CONTRACT_TEST(a_strangers_dead_letters_are_their_own),
+    CONTRACT_TEST(a_stranger_has_nothing_to_do_with_a_task),
     CONTRACT_TEST(a_tenant_must_exist_to_be_used),
     CONTRACT_TEST(creating_a_tenant_twice_is_no_mistake),
     CONTRACT_TEST(what_runs_in_a_disabled_tenant_may_be_finished),
