@@ -15,7 +15,7 @@ struct hf__seal_head {
 
 hf_code hf__seal_head(struct hf__engine *engine, struct hf__seal_head *out, hf_error *err);
 
-enum { HF__SEAL_EVENTS = 10000 }; /* of a block, unless one transaction has more */
+enum { HF__SEAL_EVENTS = 2000 }; /* of a block, unless one transaction has more */
 
 /* Closes the next block with about `most` events. *events is how many it has: 0 when there is nothing but what `sealer`,
  * the sealing run itself, has written, or what may still be joined by transactions under way. */

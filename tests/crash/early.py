@@ -3,20 +3,23 @@
 
 usage: early.py postgres [--quick] [--seed N] [--only NAME]
 
-A gate in the database keeps the commit of every claim waiting, as a slow disk would, until the test opens it.
+A gate in the database keeps the commit of every claim of ours waiting, as a slow disk would, until the test opens it.
 """
 
 import sys
 
 from processes import check, wait_until
 from runner import Runner
-from scene import QUICK, Scene
+from scene import OURS, QUICK, Scene
 
 GATE = """
 CREATE TABLE public.gate (open bool);
 INSERT INTO public.gate VALUES (false);
 CREATE FUNCTION public.pass() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
+    IF (SELECT w.name FROM holdfast.workflow w WHERE w.id = new.workflow_id) LIKE 'holdfast.%' THEN
+        RETURN NULL;
+    END IF;
     WHILE NOT (SELECT open FROM public.gate) LOOP
         PERFORM pg_sleep(0.01);
     END LOOP;
@@ -36,7 +39,7 @@ def open_gate(scene):
 
 
 def attempts(scene):
-    return int(scene.store.ask("SELECT attempt FROM {run}")[0][0])
+    return int(scene.store.ask("SELECT attempt FROM {run} WHERE " + OURS)[0][0])
 
 
 def begin_early(scene, text):
