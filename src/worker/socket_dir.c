@@ -13,6 +13,7 @@
 
 #define PREFIX "holdfast-run-"
 #define LOCK "lock"
+#define TRIES 5         /* others may clear away what we have just made */
 #define LONGEST_NAME 16 /* bytes that a socket's name may add to the folder's path */
 
 /* ---- What others left ---- */
@@ -33,18 +34,19 @@ static void remove_files(int folder)
     closedir(stream);
 }
 
-/* Its maker holds the lock as long as it lives. */
-static bool is_abandoned(int folder)
+/* Its maker holds the lock as long as it lives. Gives the lock of one whose maker does not: held while it is removed, so that
+ * somebody who has just made it finds out. -1: it is not abandoned. */
+static int take_abandoned(int folder)
 {
     struct stat info;
     if (fstat(folder, &info) != 0 || info.st_uid != geteuid())
-        return false;
+        return -1;
     int lock = openat(folder, LOCK, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-    if (lock < 0)
-        return false;
-    bool free_now = flock(lock, LOCK_EX | LOCK_NB) == 0;
-    close(lock);
-    return free_now;
+    if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) != 0) {
+        close(lock);
+        lock = -1;
+    }
+    return lock;
 }
 
 static void remove_abandoned(const char *parent)
@@ -60,9 +62,11 @@ static void remove_abandoned(const char *parent)
             openat(dirfd(stream), entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (folder < 0)
             continue;
-        if (is_abandoned(folder)) {
+        int lock = take_abandoned(folder);
+        if (lock >= 0) {
             remove_files(folder);
             unlinkat(dirfd(stream), entry->d_name, AT_REMOVEDIR);
+            close(lock);
         }
         close(folder);
     }
@@ -71,12 +75,20 @@ static void remove_abandoned(const char *parent)
 
 /* ---- Our own ---- */
 
+/* Whether the locked file is still the one of this name: somebody may have taken the folder for an abandoned one before. */
+static bool is_there(int lock, const char *path)
+{
+    struct stat ours, named;
+    return fstat(lock, &ours) == 0 && stat(path, &named) == 0 && ours.st_ino == named.st_ino &&
+           ours.st_dev == named.st_dev;
+}
+
 static int take_lock(const char *folder)
 {
     char path[HF__SOCKET_PATH + sizeof LOCK];
     snprintf(path, sizeof path, "%s/" LOCK, folder);
     int lock = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) != 0) {
+    if (lock >= 0 && (flock(lock, LOCK_EX) != 0 || !is_there(lock, path))) {
         close(lock);
         lock = -1;
     }
@@ -106,7 +118,10 @@ static bool make_in(struct hf__socket_dir *dir, const char *parent)
 bool hf__socket_dir_name(struct hf__socket_dir *dir, char out[HF__SOCKET_PATH])
 {
     const char *runtime = getenv("XDG_RUNTIME_DIR");
-    if (!dir->path[0] && !(runtime && make_in(dir, runtime)) && !make_in(dir, "/tmp"))
+    for (int tries = 0; !dir->path[0] && tries < TRIES; tries++)
+        if (!(runtime && make_in(dir, runtime)) && make_in(dir, "/tmp"))
+            break;
+    if (!dir->path[0])
         return false;
     return snprintf(out, HF__SOCKET_PATH, "%s/%u", dir->path, ++dir->used) < HF__SOCKET_PATH;
 }
