@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/request.h"
 
+#include "record/members.h"
 #include "util/error.h"
 
 #include <inttypes.h>
@@ -73,6 +74,42 @@ hf_code hf__request_body(struct hf__request *request, void *record, unsigned *gi
         return hf__fail(err, HF_INVALID, "the body has a NUL byte");
     return hf__members_read(record, request->route->body, &request->arena, body, length, given,
                             err);
+}
+
+static hf_code read_item(struct hf__request *request, const struct hf__array *array, char *place,
+                         const char *item, size_t length, hf_error *err)
+{
+    char *copy = hf__arena_strndup(&request->arena, item, length);
+    memcpy(place, array->blank, array->size);
+    return copy ? hf__members_read(place, array->members, &request->arena, copy, length, NULL, err)
+                : hf__nomem(err);
+}
+
+hf_code hf__request_array(struct hf__request *request, const struct hf__array *array, void *out,
+                          size_t *count, hf_error *err)
+{
+    const char *item;
+    size_t length;
+    char **items = out;
+    *count = 0;
+    if (!array->json)
+        return HF_OK;
+    if (*array->json != '[')
+        return hf__fail(err, HF_INVALID, "\"%s\" must be an array", array->name);
+    for (size_t at = 0; hf__json_item_next(array->json, &at, &item, &length);)
+        (*count)++;
+    if (*count > array->most)
+        return hf__fail(err, HF_TOO_LARGE, "\"%s\" has more than %zu items", array->name,
+                        array->most);
+    *items = hf__arena_calloc(&request->arena, *count + 1, array->size);
+    hf_code code = *items ? HF_OK : hf__nomem(err);
+    size_t at = 0;
+    for (size_t i = 0; code == HF_OK && hf__json_item_next(array->json, &at, &item, &length); i++) {
+        code = read_item(request, array, *items + i * array->size, item, length, err);
+        if (code != HF_OK)
+            return hf__fail(err, code, "%s, item %zu: %s", array->name, i + 1, err->message);
+    }
+    return code;
 }
 
 hf_code hf__request_query(struct hf__request *request, void *record, hf_error *err)

@@ -107,6 +107,18 @@ bool hf__request_is(const struct hf__request *request, const char *type);
 /* The body as the route's table says, or the query; `given` may be NULL. */
 hf_code hf__request_body(struct hf__request *request, void *record, unsigned *given,
                          hf_error *err) HF_MUST_CHECK;
+/* An array of objects in the body. */
+struct hf__array {
+    const char *name; /* for messages */
+    const char *json; /* as read into a member of kind JSON; NULL: not given */
+    const struct hf__member *members;
+    const void *blank; /* what each item is read over */
+    size_t size;       /* of an item, and of `blank` */
+    size_t most;       /* items; bounds the memory of a request */
+};
+/* `out` is a pointer to an array of such items, in the request's arena. */
+hf_code hf__request_array(struct hf__request *request, const struct hf__array *array, void *out,
+                          size_t *count, hf_error *err) HF_MUST_CHECK;
 hf_code hf__request_query(struct hf__request *request, void *record, hf_error *err) HF_MUST_CHECK;
 /* The n-th {name} of the path as a run's id. HF_NOT_FOUND when it is none. */
 hf_code hf__request_id(const struct hf__request *request, int n, hf_id *out,

@@ -31,30 +31,14 @@ static const struct hf__member batch_members[] = {
 
 static hf_code read_specs(struct hf__request *request, struct batch *batch, hf_error *err)
 {
-    const char *item;
-    size_t length;
-    if (*batch->runs != '[')
-        return hf__fail(err, HF_INVALID, "\"runs\" must be an array");
-    for (size_t at = 0; hf__json_item_next(batch->runs, &at, &item, &length);)
-        batch->count++;
-    if (batch->count > MOST_TRIGGERS)
-        return hf__fail(err, HF_TOO_LARGE, "\"runs\" has more than %d runs", MOST_TRIGGERS);
-    batch->specs = hf__arena_calloc(&request->arena, batch->count + 1, sizeof *batch->specs);
-    batch->answers = hf__arena_calloc(&request->arena, batch->count + 1, sizeof *batch->answers);
-    if (!batch->specs || !batch->answers)
-        return hf__nomem(err);
-    hf_code code = HF_OK;
-    size_t at = 0;
-    for (size_t i = 0; code == HF_OK && hf__json_item_next(batch->runs, &at, &item, &length); i++) {
-        char *copy = hf__arena_strndup(&request->arena, item, length);
-        batch->specs[i] = (hf_trigger_spec)HF_TRIGGER_INIT;
-        code = copy ? hf__members_read(&batch->specs[i], hf__trigger_members, &request->arena, copy,
-                                       length, NULL, err)
-                    : hf__nomem(err);
-        if (code != HF_OK)
-            return hf__fail(err, code, "run %zu: %s", i + 1, err->message);
-    }
-    return code;
+    static const hf_trigger_spec blank = HF_TRIGGER_INIT;
+    const struct hf__array runs = { "runs", batch->runs,  hf__trigger_members,
+                                    &blank, sizeof blank, MOST_TRIGGERS };
+    hf_code code = hf__request_array(request, &runs, &batch->specs, &batch->count, err);
+    if (code == HF_OK)
+        batch->answers =
+            hf__arena_calloc(&request->arena, batch->count + 1, sizeof *batch->answers);
+    return code == HF_OK && !batch->answers ? hf__nomem(err) : code;
 }
 
 static void add_triggered(struct hf__buffer *out, const hf_triggered *triggered)

@@ -37,34 +37,17 @@ static const struct hf__member held_members[] = {
     HF__MEMBERS_END,
 };
 
-static hf_code read_held(struct hf__request *request, const char *json, hf_held *held,
-                         size_t *count, hf_error *err)
-{
-    const char *item;
-    size_t length;
-    hf_code code = *json == '[' ? HF_OK : hf__fail(err, HF_INVALID, "\"runs\" must be an array");
-    *count = 0;
-    for (size_t at = 0; code == HF_OK && hf__json_item_next(json, &at, &item, &length);) {
-        char *copy = hf__arena_strndup(&request->arena, item, length);
-        if (*count == MOST_HELD)
-            return hf__fail(err, HF_TOO_LARGE, "\"runs\" has more than %d runs", MOST_HELD);
-        held[*count] = (hf_held){ 0 };
-        code = copy ? hf__members_read(&held[*count], held_members, &request->arena, copy, length,
-                                       NULL, err)
-                    : hf__nomem(err);
-        (*count)++;
-    }
-    return code;
-}
-
 static hf_code beat(struct hf__request *request, hf_error *err)
 {
     struct beating beating = { 0 };
-    hf_held *held = hf__arena_calloc(&request->arena, MOST_HELD, sizeof *held);
+    static const hf_held blank;
+    hf_held *held = NULL;
     size_t count = 0;
-    hf_code code = held ? hf__request_body(request, &beating, NULL, err) : hf__nomem(err);
+    hf_code code = hf__request_body(request, &beating, NULL, err);
+    const struct hf__array runs = { "runs", beating.runs, held_members,
+                                    &blank, sizeof blank, MOST_HELD };
     if (code == HF_OK)
-        code = read_held(request, beating.runs, held, &count, err);
+        code = hf__request_array(request, &runs, &held, &count, err);
     if (code == HF_OK && count > 0)
         code = hf_heartbeat(request->client, held, count, err);
     if (code == HF_OK)

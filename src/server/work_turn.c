@@ -110,38 +110,6 @@ static const struct hf__member task_members[] = {
 
 enum { MOST_ITEMS = 100000 }; /* of one array, which bounds the memory of a request */
 
-/* An array of objects; each is read over a copy of `blank`. */
-static hf_code read_array(struct hf__request *request, const char *name, const char *json,
-                          const struct hf__member *members, const void *blank, size_t size,
-                          void *out, size_t *count, hf_error *err)
-{
-    const char *item;
-    size_t length;
-    char **array = out;
-    *count = 0;
-    if (!json)
-        return HF_OK;
-    if (*json != '[')
-        return hf__fail(err, HF_INVALID, "\"%s\" must be an array", name);
-    for (size_t at = 0; hf__json_item_next(json, &at, &item, &length);)
-        (*count)++;
-    if (*count > MOST_ITEMS)
-        return hf__fail(err, HF_TOO_LARGE, "\"%s\" has more than %d items", name, MOST_ITEMS);
-    *array = hf__arena_calloc(&request->arena, *count + 1, size);
-    hf_code code = *array ? HF_OK : hf__nomem(err);
-    size_t at = 0;
-    for (size_t i = 0; code == HF_OK && hf__json_item_next(json, &at, &item, &length); i++) {
-        char *copy = hf__arena_strndup(&request->arena, item, length);
-        memcpy(*array + i * size, blank, size);
-        code = copy ? hf__members_read(*array + i * size, members, &request->arena, copy, length,
-                                       NULL, err)
-                    : hf__nomem(err);
-        if (code != HF_OK)
-            return hf__fail(err, code, "%s, item %zu: %s", name, i + 1, err->message);
-    }
-    return code;
-}
-
 static hf_code read_arrays(struct hf__request *request, struct committing *c, hf_error *err)
 {
     static const hf_new_timer timer;
@@ -150,23 +118,35 @@ static hf_code read_arrays(struct hf__request *request, struct committing *c, hf
     static const hf_new_task task;
     static const hf_trigger_spec run = HF_TRIGGER_INIT;
     hf_transition *t = &c->t;
-    hf_code code = read_array(request, "timers", c->timers, timer_members, &timer, sizeof timer,
-                              &t->timers, &t->timer_count, err);
+    hf_code code = hf__request_array(
+        request,
+        &(struct hf__array){ "timers", c->timers, timer_members, &timer, sizeof timer, MOST_ITEMS },
+        &t->timers, &t->timer_count, err);
     if (code == HF_OK)
-        code = read_array(request, "events", c->events, event_members, &event, sizeof event,
-                          &t->events, &t->event_count, err);
+        code = hf__request_array(request,
+                                 &(struct hf__array){ "events", c->events, event_members, &event,
+                                                      sizeof event, MOST_ITEMS },
+                                 &t->events, &t->event_count, err);
     if (code == HF_OK)
-        code = read_array(request, "outbox", c->outbox, outbox_members, &entry, sizeof entry,
-                          &t->outbox, &t->outbox_count, err);
+        code = hf__request_array(request,
+                                 &(struct hf__array){ "outbox", c->outbox, outbox_members, &entry,
+                                                      sizeof entry, MOST_ITEMS },
+                                 &t->outbox, &t->outbox_count, err);
     if (code == HF_OK)
-        code = read_array(request, "tasks", c->tasks, task_members, &task, sizeof task, &t->tasks,
-                          &t->task_count, err);
+        code = hf__request_array(
+            request,
+            &(struct hf__array){ "tasks", c->tasks, task_members, &task, sizeof task, MOST_ITEMS },
+            &t->tasks, &t->task_count, err);
     if (code == HF_OK)
-        code = read_array(request, "children", c->children, hf__trigger_members, &run, sizeof run,
-                          &t->children, &t->child_count, err);
+        code = hf__request_array(request,
+                                 &(struct hf__array){ "children", c->children, hf__trigger_members,
+                                                      &run, sizeof run, MOST_ITEMS },
+                                 &t->children, &t->child_count, err);
     if (code == HF_OK)
-        code = read_array(request, "starts", c->starts, hf__trigger_members, &run, sizeof run,
-                          &t->starts, &t->start_count, err);
+        code = hf__request_array(request,
+                                 &(struct hf__array){ "starts", c->starts, hf__trigger_members,
+                                                      &run, sizeof run, MOST_ITEMS },
+                                 &t->starts, &t->start_count, err);
     return code;
 }
 

@@ -162,7 +162,7 @@ def a_batch_is_bounded_and_each_of_it_checked(server, client):
     for wrong in ({}, {"runs": {}}, {"runs": [1]}, {"runs": [{"workflow": "a.v1"}, {"wrkflow": "a"}]}, {"runs": [[]]}):
         answer = client.post("/v1/runs/batch", wrong)
         check(answer.status == 400, (wrong, answer.status))
-    check("run 2" in client.post("/v1/runs/batch", {"runs": [{"workflow": "a.v1"}, {"x": 1}]}).json["detail"], "which it is")
+    check("item 2" in client.post("/v1/runs/batch", {"runs": [{"workflow": "a.v1"}, {"x": 1}]}).json["detail"], "which it is")
 
 
 @case()
