@@ -83,6 +83,8 @@ hf_code hf__identity_register(hf_worker *worker, hf_error *err)
 
 hf_code hf__identity_describe(hf_worker *worker, hf_error *err)
 {
+    free(worker->tenants_json);
+    free(worker->serves_json);
     worker->tenants_json = tenants_json(worker);
     worker->serves_json = hf__lanes_patterns_json(worker);
     return worker->tenants_json && worker->serves_json ? HF_OK : hf__nomem(err);

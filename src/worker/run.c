@@ -7,6 +7,9 @@
 #include "util/thread.h"
 
 #include <string.h>
+#include <time.h>
+
+#define ENROL_PAUSE_NS 100000000 /* between tries while the store is away */
 
 static hf_code put_workflows(hf_worker *worker, const struct hf__master *master, hf_error *err)
 {
@@ -20,7 +23,8 @@ static hf_code put_workflows(hf_worker *worker, const struct hf__master *master,
     return code;
 }
 
-static hf_code prepare(hf_worker *worker, hf_error *err)
+/* May be done again: what is there already is left as it is. */
+static hf_code enrol(hf_worker *worker, hf_error *err)
 {
     hf_code code = hf__masters_resolve(worker, err);
     for (size_t i = 0; code == HF_OK && i < worker->master_count; i++)
@@ -33,6 +37,18 @@ static hf_code prepare(hf_worker *worker, hf_error *err)
         code = hf__identity_register(worker, err);
     if (code == HF_OK)
         code = hf__engine_listen(worker->engine, &worker->ear, hf__claimer_hear, worker, err);
+    return code;
+}
+
+/* The store was there when it was opened. If it has gone since, a worker waits for it, as it does later in its life. */
+static hf_code prepare(hf_worker *worker, hf_error *err)
+{
+    hf_code code;
+    while ((code = enrol(worker, err)) == HF_UNAVAILABLE && atomic_load(&worker->stop_calls) == 0) {
+        hf__worker_heard_from_store(worker, code, err);
+        nanosleep(&(struct timespec){ .tv_nsec = ENROL_PAUSE_NS }, NULL);
+    }
+    hf__worker_heard_from_store(worker, code, err);
     return code;
 }
 

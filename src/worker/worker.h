@@ -257,7 +257,7 @@ hf_code hf__worker_query(hf_worker *worker, enum hf__stmt stmt, const struct hf_
 
 /* identity.c */
 hf_code hf__identity_choose(hf_worker *worker, const char *name, hf_error *err);
-/* Writes down what it serves; once, before it is registered. */
+/* Writes down what it serves, before it is registered. */
 hf_code hf__identity_describe(hf_worker *worker, hf_error *err);
 hf_code hf__identity_register(hf_worker *worker, hf_error *err);
 /* If that fails, its row expires by itself. */

@@ -154,6 +154,14 @@ static hf_client *open_store(const char *url)
     exit(1);
 }
 
+/* Says that the store is open, and goes on when the file is there. */
+static void await_gate(const char *path)
+{
+    say("opened %s\n", name);
+    while (access(path, F_OK) != 0)
+        sleep_ms(20);
+}
+
 static hf_code serve(hf_client *client, const hf_worker_options *options, hf_error *err)
 {
     struct sigaction action = { .sa_handler = on_stop };
@@ -170,14 +178,15 @@ static hf_code serve(hf_client *client, const hf_worker_options *options, hf_err
 
 int main(int argc, char **argv)
 {
-    const char *url = NULL, *log_path = NULL;
+    const char *url = NULL, *log_path = NULL, *gate = NULL;
     hf_worker_options options = HF_WORKER_OPTIONS_INIT;
     options.observer = observe;
-    for (int c; (c = getopt(argc, argv, "u:l:n:p:t:s:")) != -1;) {
+    for (int c; (c = getopt(argc, argv, "u:l:n:p:t:s:g:")) != -1;) {
         switch (c) {
         case 'u': url = optarg; break;
         case 'l': log_path = optarg; break;
         case 'n': name = optarg; break;
+        case 'g': gate = optarg; break;
         case 'p': options.poll = HF_MILLISECONDS(atoi(optarg)); break;
         case 't': options.threads = atoi(optarg); break;
         case 's': options.stop_limit = HF_MILLISECONDS(atoi(optarg)); break;
@@ -193,6 +202,8 @@ int main(int argc, char **argv)
         return 2;
     hf_error err;
     hf_client *client = open_store(url);
+    if (gate)
+        await_gate(gate);
     hf_code code = serve(client, &options, &err);
     hf_close(client);
     if (code != HF_OK)

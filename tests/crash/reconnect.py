@@ -78,6 +78,35 @@ def a_worker_under_load_reconnects_again_and_again(directory):
         scene.audit()
 
 
+def a_worker_that_starts_in_an_outage_waits_for_its_end(directory):
+    with Scene(directory, "postgres") as scene:
+        gate = scene.directory / "gate"
+        worker = scene.worker(gate=gate)
+        wait_until(lambda: scene.lines("opened"), "the store is open")
+        scene.store.stop()
+        gate.touch()
+        wait_until(lambda: scene.lines("store_lost") or not worker.alive(), "the worker misses its store")
+        check(worker.alive(), f"the worker gave up: {worker.said()}")
+        scene.store.start()
+        scene.trigger_one("crash.work", "late")
+        scene.await_all_finished(30)
+        scene.audit()
+        check(worker.stop() == 0, f"the worker did not stop well: {worker.said()}")
+
+
+def a_worker_that_waits_for_its_store_can_be_stopped(directory):
+    with Scene(directory, "postgres") as scene:
+        gate = scene.directory / "gate"
+        worker = scene.worker(gate=gate)
+        wait_until(lambda: scene.lines("opened"), "the store is open")
+        scene.store.stop()
+        gate.touch()
+        wait_until(lambda: scene.lines("store_lost"), "the worker misses its store")
+        time.sleep(0.5)
+        check(worker.alive(), f"the worker gave up: {worker.said()}")
+        check(worker.stop() == 1 and "cannot connect" in worker.said(), f"it did not say why: {worker.said()}")
+
+
 def main():
     runner = Runner(sys.argv[1:])
     runner.case("an idle worker survives the end of its sessions", an_idle_worker_reconnects, end_sessions)
@@ -86,6 +115,10 @@ def main():
     runner.case("a busy worker survives a restart of the server", a_busy_worker_reconnects, restart)
     runner.case("a worker under load survives the end of its sessions again and again",
                 a_worker_under_load_reconnects_again_and_again)
+    runner.case("a worker whose store goes away while it starts waits for it",
+                a_worker_that_starts_in_an_outage_waits_for_its_end)
+    runner.case("a worker that still waits for its store can be stopped",
+                a_worker_that_waits_for_its_store_can_be_stopped)
     runner.finish()
 
 

@@ -35,11 +35,12 @@ class Scene:
         self.children.append(child)
         return child
 
-    def worker(self, name=None, threads=4, stop_limit=10000, poll=1000):
+    def worker(self, name=None, threads=4, stop_limit=10000, poll=1000, gate=None):
         self.made += 1
         name = name or f"worker-{self.made}"
         return self.spawn(name, [TOOLS / "crash_worker", "-u", self.store.url, "-l", self.log, "-n", name,
-                                 "-t", threads, "-s", stop_limit, "-p", poll])
+                                 "-t", threads, "-s", stop_limit, "-p", poll,
+                                 *(("-g", gate) if gate else ())])
 
     def exec_worker(self, command, *options, pattern="crash.*"):
         self.made += 1
