@@ -8,7 +8,6 @@
 #include "util/error.h"
 
 #define CURL_LIBRARY "libcurl.so.4"
-#define CRYPTO_LIBRARY "libcrypto.so.3"
 
 static struct hf__library loaded;
 static char trouble[256]; /* "": all is there */
@@ -26,10 +25,6 @@ static void *find(void *library, const char *name)
 
 static void load(void)
 {
-    void *crypto = dlopen(CRYPTO_LIBRARY, RTLD_NOW | RTLD_LOCAL);
-#define FIND(name) *(void **)&loaded.f_##name = find(crypto, #name);
-    HF__CRYPTO_FUNCTIONS(FIND)
-#undef FIND
     void *curl = dlopen(CURL_LIBRARY, RTLD_NOW | RTLD_LOCAL);
 #define FIND(name) *(void **)&loaded.f_##name = find(curl, #name);
     HF__CURL_FUNCTIONS(FIND)
@@ -42,8 +37,7 @@ hf_code hf__library_get(const struct hf__library **out, hf_error *err)
 {
     pthread_once(&once, load);
     if (trouble[0])
-        return hf__fail(err, HF_HANDLER_FAILED,
-                        "delivering events needs " CURL_LIBRARY " and " CRYPTO_LIBRARY ": %s",
+        return hf__fail(err, HF_HANDLER_FAILED, "delivering events needs " CURL_LIBRARY ": %s",
                         trouble);
     *out = &loaded;
     return HF_OK;
