@@ -40,11 +40,7 @@ hf_code hf_tenant_list(hf_client *client, hf_tenants **out, hf_error *err)
     struct hf__ask ask;
     hf__ask_begin(&ask, client->engine, HF__STMT_LIST_TENANTS);
     hf_tenants *list = hf__answer_new(sizeof *list);
-    hf_code code = list ? HF_OK : hf__nomem(err);
-    if (code == HF_OK) {
-        hf__table_init(&ask.out, hf__answer_arena(list), ask.out.ncolumns);
-        code = hf__ask_send(&ask, err);
-    }
+    hf_code code = hf__ask_into(&ask, list, err);
     if (code == HF_OK) {
         list->count = (size_t)ask.out.nrows;
         list->items =

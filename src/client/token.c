@@ -149,11 +149,7 @@ hf_code hf_token_list(hf_client *client, hf_tokens **out, hf_error *err)
     struct hf__ask ask;
     hf__ask_begin(&ask, client->engine, HF__STMT_LIST_TOKENS)[0] = hf__number(client->tenant_id);
     hf_tokens *list = hf__answer_new(sizeof *list);
-    hf_code code = list ? HF_OK : hf__nomem(err);
-    if (code == HF_OK) {
-        hf__table_init(&ask.out, hf__answer_arena(list), ask.out.ncolumns);
-        code = hf__ask_send(&ask, err);
-    }
+    hf_code code = hf__ask_into(&ask, list, err);
     if (code == HF_OK)
         code = read_tokens(list, &ask.out, err);
     if (code == HF_OK)

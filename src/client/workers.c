@@ -37,11 +37,7 @@ hf_code hf_workers(hf_client *client, hf_worker_list **out, hf_error *err)
     struct hf__ask ask;
     hf__ask_begin(&ask, client->engine, HF__STMT_LIST_WORKERS);
     hf_worker_list *list = hf__answer_new(sizeof *list);
-    hf_code code = list ? HF_OK : hf__nomem(err);
-    if (code == HF_OK) {
-        hf__table_init(&ask.out, hf__answer_arena(list), ask.out.ncolumns);
-        code = hf__ask_send(&ask, err);
-    }
+    hf_code code = hf__ask_into(&ask, list, err);
     if (code == HF_OK) {
         list->items = hf__arena_calloc(hf__answer_arena(list), (size_t)ask.out.nrows + 1,
                                        sizeof *list->items);
