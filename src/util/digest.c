@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "util/digest.h"
 
-#include <dlfcn.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <pthread.h>
-#include <stdio.h>
 
 #include "util/error.h"
+#include "util/late.h"
 
-#define LIBRARY "libcrypto.so.3"
+static struct hf__late library = { .file = "libcrypto.so.3" };
+static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static struct {
     __typeof__(EVP_sha256) *sha256;
@@ -17,33 +17,20 @@ static struct {
     __typeof__(HMAC) *hmac;
 } crypto;
 
-static char trouble[256]; /* "": all is there */
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-static void *find(void *library, const char *name)
-{
-    void *found = library ? dlsym(library, name) : NULL;
-    if (!found && !trouble[0]) {
-        const char *why = dlerror();
-        snprintf(trouble, sizeof trouble, "%s", why ? why : name);
-    }
-    return found;
-}
-
 static void load(void)
 {
-    void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
-    *(void **)&crypto.sha256 = find(library, "EVP_sha256");
-    *(void **)&crypto.digest = find(library, "EVP_Digest");
-    *(void **)&crypto.hmac = find(library, "HMAC");
+    *(void **)&crypto.sha256 = hf__late_find(&library, "EVP_sha256");
+    *(void **)&crypto.digest = hf__late_find(&library, "EVP_Digest");
+    *(void **)&crypto.hmac = hf__late_find(&library, "HMAC");
 }
 
 static hf_code need(hf_error *err)
 {
     pthread_once(&once, load);
-    return trouble[0] ? hf__fail(err, HF_HANDLER_FAILED,
-                                 "tokens, seals and signatures need " LIBRARY ": %s", trouble)
-                      : HF_OK;
+    if (library.trouble[0])
+        return hf__fail(err, HF_HANDLER_FAILED, "tokens, seals and signatures need %s: %s",
+                        library.file, library.trouble);
+    return HF_OK;
 }
 
 hf_code hf__digest_of(struct hf__digest *out, const void *bytes, size_t length, hf_error *err)
