@@ -1,6 +1,6 @@
 /* Talking to the server: requests, problems, the token, and streams of events. */
 
-export class Problem extends Error {
+class Problem extends Error {
   constructor(status, name, title, detail) {
     super(detail || title);
     this.status = status;   /* 0: the server was not reached */
@@ -12,7 +12,7 @@ export class Problem extends Error {
 
 /* 'state' (connected, store, gone) and 'login' are told here. */
 export const bus = new EventTarget();
-export const connection = { state: 'connected' };
+const connection = { state: 'connected' };
 
 const store = {
   get(key) {
@@ -111,20 +111,6 @@ export async function remove(path, options) {
 }
 
 export const isAbort = (error) => error?.name === 'AbortError';
-/* The server has no such route: it is older, or built without it. */
-export const isMissing = (error) => error instanceof Problem && error.status === 404 && error.name === 'no_such_path';
-
-let openapi = null;
-
-/* Which routes the server has: "POST /v1/tokens". */
-export async function routes() {
-  openapi ??= get('/v1/openapi.json').then((document) => {
-    const found = new Set();
-    for (const path in document.paths) for (const method in document.paths[path]) found.add(`${method.toUpperCase()} ${path}`);
-    return { found, version: document.info.version };
-  }).catch((error) => { openapi = null; throw error; });
-  return openapi;
-}
 
 /* ---- Streams ---- */
 

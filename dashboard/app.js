@@ -1,7 +1,7 @@
 /* The shell: navigation, search, sign-in, the banner, and which page is shown. */
 import { h, fill } from './dom.js';
 import { icon } from './icons.js';
-import { bus, session, setToken, watchConnection, routes } from './api.js';
+import { bus, session, setToken, watchConnection } from './api.js';
 import { refreshTimes } from './format.js';
 import { dialog, pageHead, empty, problemBox, button } from './ui.js';
 import { route, start, reload, navigate } from './router.js';
@@ -13,7 +13,9 @@ import { runPage } from './page_run.js';
 import { workflowsPage, workflowPage } from './page_workflows.js';
 import { schedulesPage } from './page_schedules.js';
 import { workersPage } from './page_workers.js';
-import { deadLettersPage, outboxPage, tasksPage } from './pages_mail.js';
+import { deadLettersPage } from './page_dead_letters.js';
+import { outboxPage } from './page_outbox.js';
+import { tasksPage } from './page_tasks.js';
 import { settingsPage, setTheme, theme } from './page_settings.js';
 
 const pages = [
@@ -62,12 +64,6 @@ function markCurrent() {
     if (here) links[i].setAttribute('aria-current', 'page');
     else links[i].removeAttribute('aria-current');
   });
-}
-
-/* What this server does not have is not offered; its page, opened by its address, says so. */
-const needed = { '/tasks': 'GET /v1/tasks', '/dead-letters': 'GET /v1/dead-letters', '/outbox': 'GET /v1/outbox' };
-function hideMissing() {
-  routes().then(({ found }) => pages.forEach(([path], i) => { links[i].hidden = needed[path] !== undefined && !found.has(needed[path]); })).catch(() => {});
 }
 
 /* ---- Theme ---- */
@@ -159,4 +155,3 @@ byId('search-toggle').addEventListener('click', openPalette);
 setInterval(() => { if (!document.hidden) refreshTimes(); }, 1000);
 document.querySelector('.skip').addEventListener('click', (event) => { event.preventDefault(); main.focus(); });
 start(show);
-setTimeout(hideMissing, 300);

@@ -97,7 +97,7 @@ function shortened(text) {
   return laid.split('\n').slice(0, MOST_LINES).join('\n').slice(0, MOST_SHOWN);
 }
 
-export async function copyText(text) {
+async function copyText(text) {
   try {
     await navigator.clipboard.writeText(text);
     return true;

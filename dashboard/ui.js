@@ -1,7 +1,7 @@
 /* The pieces that pages are made of. */
 import { h, fill } from './dom.js';
 import { icon } from './icons.js';
-import { isAbort, isMissing } from './api.js';
+import { isAbort } from './api.js';
 import { shortId } from './format.js';
 import { copyButton } from './json.js';
 
@@ -84,7 +84,6 @@ export function skeleton(rows = 6, kind = 'line') {
 }
 
 export function problemBox(error, retry) {
-  if (isMissing(error)) return empty('note', 'Not available', h('p', { class: 'muted' }, 'This server does not have this yet. A newer version may.'));
   return h('div', { class: 'problem', role: 'alert' }, icon('alert'),
     h('div', null, h('strong', null, error.title ?? 'Something went wrong'), error.detail && h('p', null, error.detail),
       !error.title && h('p', null, String(error.message ?? error)), error.status > 0 && h('p', { class: 'muted small' }, `HTTP ${error.status}${error.name ? ` · ${error.name}` : ''}`)),

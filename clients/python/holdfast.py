@@ -46,6 +46,7 @@ CLAIM_WAIT = 20      # s that a claim waits for work
 FRESH = 15           # s that an idle connection is trusted; the server closes it after 30
 LONGEST_BEAT = 10    # s between heartbeats
 MICRO = 1_000_000
+GIVE_BACK = {"path": "commit", "turn": "give_back"}
 
 
 # ---- Errors ----
@@ -400,7 +401,7 @@ class Context:
                 self._lose(RunCancelled("the run was cancelled"))
             elif isinstance(error, Unavailable) or error.status in (401, 403, 507):
                 # It may have been written or not: whoever claims the run next will see.
-                self._lose(RunLost(str(error), {"path": "commit", "turn": "give_back"}))
+                self._lose(RunLost(str(error), GIVE_BACK))
             else:
                 raise
         raise self._over  # type: ignore[misc]
@@ -453,14 +454,14 @@ class Context:
             data["error"] = error
         return {**data, **output}
 
-    def _record(self, name: str, status: str, data: Dict[str, Any], known: bool = False, **extra: Any) -> None:
-        """Remembers a call, durably, together with what else is written with it. `known`: it had a line before."""
+    def _record(self, name: str, entry: Optional[_Entry], status: str, data: Dict[str, Any], **extra: Any) -> None:
+        """Remembers a call, durably, together with what else is written with it. `entry`: its line before, or None."""
         if extra:
             event = {"kind": "step", "name": status, "step": name, "data": data}
             self._send("commit", {"turn": "go_on", "events": [event], **extra})
         else:
             self._send("step", {"name": name, "status": status, "data": data})
-        if not known:
+        if not entry:
             self._entries.append(_Entry(name, status, data))
             self._next += 1
 
@@ -505,8 +506,7 @@ class Context:
             output = _plain(fn(*args, **kwargs))
             if timeout is not None and time.monotonic() - begun >= timeout:
                 raise TimeoutError(f"the step took longer than its limit of {timeout:g}s")
-            self._record(full, "succeeded", self._line("step", attempt=attempt, started=started, output=output),
-                         known=entry is not None)
+            self._record(full, entry, "succeeded", self._line("step", attempt=attempt, started=started, output=output))
             return output
         except Exception as error:
             self.check()
@@ -517,17 +517,19 @@ class Context:
                 until = self._now() + int(pause * MICRO)
                 self._suspend(full, self._line("step", attempt=attempt, started=started, until=until, error=message),
                               waiting_kind="step", waiting_until_us=until)
-            self._record(full, "failed", self._line("step", attempt=attempt, started=started, error=message),
-                         known=entry is not None)
+            self._record(full, entry, "failed", self._line("step", attempt=attempt, started=started, error=message))
             raise StepFailed(full, message) from error
         finally:
             self._open = None
 
     # -- waiting --
 
+    def _limit(self, timeout: Optional[float]) -> int:
+        return 0 if timeout is None else self._now() + int(max(0.0, timeout) * MICRO)
+
     def sleep(self, name: str, seconds: float) -> None:
         """The run waits, at no cost, for so long."""
-        self._sleep_until(name, lambda: self._now() + int(max(0.0, seconds) * MICRO))
+        self._sleep_until(name, lambda: self._limit(seconds))
 
     def sleep_until(self, name: str, at: float) -> None:
         """`at`: seconds since the epoch, on the store's clock."""
@@ -541,9 +543,9 @@ class Context:
             return
         data = self._line("sleep", started=now, until=until)
         if until <= now:
-            self._record(full, "succeeded", data)
-            return
-        self._suspend(full, None if entry else data, waiting_kind="sleep", waiting_until_us=until)
+            self._record(full, entry, "succeeded", data)
+        else:
+            self._suspend(full, None if entry else data, waiting_kind="sleep", waiting_until_us=until)
 
     def pause(self, name: str, timeout: Optional[float] = None) -> None:
         """Paused until a person resumes the run, or the time has passed."""
@@ -551,9 +553,6 @@ class Context:
         if not entry:
             until = self._limit(timeout)
             self._suspend(full, self._line("pause", started=self._now(), until=until), pause=True, waiting_until_us=until)
-
-    def _limit(self, timeout: Optional[float]) -> int:
-        return 0 if timeout is None else self._now() + int(max(0.0, timeout) * MICRO)
 
     def wait_signal(self, name: str, timeout: Optional[float] = None) -> Any:
         """The payload of the next signal of this name, also of one that came before. WaitTimeout after so many seconds."""
@@ -566,13 +565,13 @@ class Context:
         until = entry.until if entry else self._limit(timeout)
         for mail in self._mail:
             if mail["type"] == "external" and mail["name"] == name:
-                self._record(full, "succeeded", self._line("wait", started=now, output=mail["payload"]),
-                             known=entry is not None, consumed=[mail["id"]])
+                self._record(full, entry, "succeeded", self._line("wait", started=now, output=mail["payload"]),
+                             consumed=[mail["id"]])
                 self._mail.remove(mail)
                 return mail["payload"]
         if until and until <= now:
             error = "no signal came in time"
-            self._record(full, "failed", self._line("wait", started=now, error=error), known=entry is not None)
+            self._record(full, entry, "failed", self._line("wait", started=now, error=error))
             raise WaitTimeout(error)
         self._suspend(full, None if entry else self._line("wait", started=now, until=until),
                       waiting_kind="signal", waiting_until_us=until)
@@ -592,7 +591,7 @@ class Context:
                 self._mismatch(f'"{full}" starts {len(runs)} children where {len(ids)} are remembered')
             return ids
         ids = [str(uuid.uuid4()) for _ in runs]
-        self._record(full, "succeeded", self._line("children", output=ids), children=list(runs), child_ids=ids)
+        self._record(full, entry, "succeeded", self._line("children", output=ids), children=list(runs), child_ids=ids)
         return ids
 
     def wait_child(self, name: str, run: str, timeout: Optional[float] = None) -> Any:
@@ -624,9 +623,8 @@ class Context:
         over = ended == len(ends) or (wait_for == "any" and ended) or (wait_for == "all_or_failure" and failed)
         if over or (until and until <= now):
             error = {} if over else {"error": "not all children ended in time"}
-            self._record(full, "succeeded" if over else "failed",
-                         self._line("children_wait", output=[end._write() for end in ends], **error),
-                         known=entry is not None, consumed=list(mine))
+            self._record(full, entry, "succeeded" if over else "failed",
+                         self._line("children_wait", output=[end._write() for end in ends], **error), consumed=list(mine))
             self._mail = [mail for mail in self._mail if mail["id"] not in mine]
             return self._keep(ends)
         # Ends of other children count as mail, too: more than those must come.
@@ -668,17 +666,16 @@ class Context:
         """Puts an event into the outbox, once."""
         full, entry = self._call("emit", type)
         if not entry:
-            self._record(full, "succeeded", self._line("emit", started=self._now()),
+            self._record(full, entry, "succeeded", self._line("emit", started=self._now()),
                          outbox=[{"type": type, "payload": data}])
 
     # -- the same every time --
 
     def _fix(self, op: str, fresh: Any) -> Any:
         full, entry = self._call(op, op)
-        if entry:
-            return entry.output
-        self._record(full, "succeeded", self._line(op, output=fresh))
-        return fresh
+        if not entry:
+            self._record(full, entry, "succeeded", self._line(op, output=fresh))
+        return entry.output if entry else fresh
 
     def now(self) -> float:
         """Seconds since the epoch, on the store's clock."""
@@ -701,7 +698,7 @@ class Context:
             if not entry or (entry.op, entry.name) == ("version", self._full(change)):
                 full, entry = self._call("version", change)
                 if not entry:
-                    self._record(full, "succeeded", self._line("version", output=current))
+                    self._record(full, entry, "succeeded", self._line("version", output=current))
                 self._versions[change] = entry.output if entry else current
         return self._versions[change]
 
@@ -824,7 +821,7 @@ class Worker:
         while True:
             ctx = self._turns.get()
             try:
-                end = {"path": "commit", "turn": "give_back"} if self._stopping.is_set() else self._play(ctx)
+                end = GIVE_BACK if self._stopping.is_set() else self._play(ctx)
                 if end:
                     self._end(ctx, end)
             except Exception:  # pylint: disable=broad-except
@@ -844,7 +841,7 @@ class Worker:
         """Calls the handler; what is to be said then, None: nothing."""
         handler = self._find(ctx.workflow)
         if not handler:
-            return {"path": "commit", "turn": "give_back"}
+            return GIVE_BACK
         try:
             result = handler(ctx, ctx.run["input"])
             ctx._finish()

@@ -95,6 +95,7 @@ typedef struct hf_triggered {
     hf_error error; /* why this one was refused; filled unless code is HF_OK */
 } hf_triggered;
 
+/* Starts a run, or finds the one with the same key and input. HF_CONFLICT: the key is taken with another input. */
 HF_PUBLIC hf_code hf_trigger(hf_client *client, hf_triggered *out, const hf_trigger_spec *spec,
                              hf_error *err) HF_MUST_CHECK;
 /* Each is accepted or refused by itself: see out[i].code and out[i].error. Returns the failure of the first that was
@@ -105,6 +106,7 @@ HF_PUBLIC hf_code hf_trigger_many(hf_client *client, hf_triggered *out,
 
 /* ---- Reading ---- */
 
+/* HF_NOT_FOUND: no such run in this tenant. A deleted run is found by its id, not by its key. */
 HF_PUBLIC hf_code hf_get(hf_client *client, hf_run **out, hf_id id, hf_error *err) HF_MUST_CHECK;
 HF_PUBLIC hf_code hf_get_by_key(hf_client *client, hf_run **out, const char *workflow,
                                 const char *key, hf_error *err) HF_MUST_CHECK;
@@ -167,7 +169,7 @@ typedef struct hf_change {
         HF_CHANGE_VERSION, NULL, 0                                                                 \
     }
 
-/* symbol, name; each is a row of the lifecycle table */
+/* What can be done to a run; HF_NOT_ALLOWED from any other status. */
 typedef enum hf_action {
     HF_CANCEL,    /* any unfinished run, and its children */
     HF_PAUSE,     /* pending or waiting at once; leased at its next commit */
@@ -177,6 +179,7 @@ typedef enum hf_action {
     HF_RESTORE    /* undoes the delete */
 } hf_action;
 
+/* `change` may be NULL. */
 HF_PUBLIC hf_code hf_change_run(hf_client *client, hf_id id, hf_action action,
                                 const hf_change *change, hf_error *err) HF_MUST_CHECK;
 HF_PUBLIC const char *hf_action_name(hf_action action);
@@ -211,7 +214,8 @@ typedef struct hf_bulk_result {
 /* Called now and then with the counts so far; return false to stop. */
 typedef bool (*hf_bulk_progress)(const hf_bulk_result *so_far, void *arg);
 
-/* Applies `action` to all runs that match, oldest progress kept on error. `dry_run` only counts. */
+/* Applies `action` to all runs that match; what was changed before an error stays changed. `dry_run` only counts.
+ * `progress` may be NULL. */
 HF_PUBLIC hf_code hf_bulk(hf_client *client, hf_bulk_result *out, const hf_filter *filter,
                           hf_action action, const hf_change *change, bool dry_run,
                           hf_bulk_progress progress, void *arg, hf_error *err) HF_MUST_CHECK;
@@ -223,8 +227,8 @@ typedef struct hf_signal_spec {
     const char *name;    /* required */
     const char *payload; /* JSON; NULL means null */
     const char *token;   /* ignored as stale unless the run waits with this token; NULL: any */
-    int64_t expected_revision;
-    int64_t delay; /* us until the run sees it */
+    int64_t expected_revision; /* refuse with HF_REVISION if the run's differs; 0: any */
+    int64_t delay;             /* us until the run sees it */
 } hf_signal_spec;
 
 #define HF_SIGNAL_VERSION 1
@@ -237,8 +241,8 @@ typedef struct hf_signal_spec {
 HF_PUBLIC hf_code hf_signal(hf_client *client, hf_id run, const hf_signal_spec *spec,
                             bool *duplicate, hf_error *err) HF_MUST_CHECK;
 
-/* Removes finished or deleted runs with all that belongs to them, `finished_before` (us), of one
- * workflow or all (NULL), in small batches. */
+/* Removes for good the runs that ended, or were deleted, before the time `finished_before`, with all that belongs to them:
+ * those of one workflow, or of all (NULL), in small batches. */
 HF_PUBLIC hf_code hf_purge(hf_client *client, int64_t *removed, const char *workflow,
                            int64_t finished_before, hf_error *err) HF_MUST_CHECK;
 
@@ -271,14 +275,19 @@ HF_PUBLIC hf_code hf_workflow_set(hf_client *client, const hf_workflow *workflow
  * flow key. */
 HF_PUBLIC hf_code hf_workflow_weight(hf_client *client, const char *workflow, const char *flow_key,
                                      int weight, hf_error *err) HF_MUST_CHECK;
+/* HF_UNKNOWN_WORKFLOW: there is none of this name. */
 HF_PUBLIC hf_code hf_workflow_get(hf_client *client, hf_workflow **out, const char *name,
                                   hf_error *err) HF_MUST_CHECK;
+/* Those whose name begins so; NULL: all. */
 HF_PUBLIC hf_code hf_workflow_list(hf_client *client, hf_workflows **out, const char *prefix,
                                    hf_error *err) HF_MUST_CHECK;
+/* The workers that serve this tenant, also those that were heard of last a while ago (live is false then). */
 HF_PUBLIC hf_code hf_workers(hf_client *client, hf_worker_list **out, hf_error *err) HF_MUST_CHECK;
 
+/* Tenants of the whole store, whatever the client's own is. HF_OK, too, if it is there already. */
 HF_PUBLIC hf_code hf_tenant_create(hf_client *client, const char *name,
                                    hf_error *err) HF_MUST_CHECK;
+/* All work of a disabled tenant is refused (HF_DISABLED), and nothing of it is lost; false lets it go on. */
 HF_PUBLIC hf_code hf_tenant_disable(hf_client *client, const char *name, bool disabled,
                                     hf_error *err) HF_MUST_CHECK;
 HF_PUBLIC hf_code hf_tenant_list(hf_client *client, hf_tenants **out, hf_error *err) HF_MUST_CHECK;

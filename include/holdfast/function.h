@@ -88,6 +88,7 @@ HF_PUBLIC hf_code hf_step_run(hf_ctx *ctx, const char *name, const hf_step_optio
 
 /* ---- Time ---- */
 
+/* For so long from the first call on, or until a time on the store's clock. It costs nothing, however long. */
 HF_PUBLIC hf_code hf_sleep(hf_ctx *ctx, const char *name, int64_t us) HF_MUST_CHECK;
 HF_PUBLIC hf_code hf_sleep_until(hf_ctx *ctx, const char *name, int64_t at) HF_MUST_CHECK;
 /* Until a person resumes the run, or until the time (0: none) has passed. The run is paused meanwhile. */
@@ -132,7 +133,7 @@ HF_PUBLIC hf_code hf_children_start(hf_ctx *ctx, const char *name, const hf_trig
 HF_PUBLIC hf_code hf_children_wait(hf_ctx *ctx, const char *name, const hf_id *ids, size_t count,
                                    hf_wait_for what, int64_t timeout,
                                    hf_child_end *ends) HF_MUST_CHECK;
-/* One child, started and waited for. */
+/* The same for one child, without a time limit. */
 HF_PUBLIC hf_code hf_child_start(hf_ctx *ctx, const char *name, const hf_trigger_spec *spec,
                                  hf_id *id) HF_MUST_CHECK;
 HF_PUBLIC hf_code hf_child_wait(hf_ctx *ctx, const char *name, hf_id id,

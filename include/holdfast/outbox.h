@@ -22,8 +22,8 @@ HF_PUBLIC bool hf_event_mode_parse(const char *text, hf_event_mode *out);
 #define HF_SECRET_TEXT 128 /* bytes of a secret, with the NUL */
 
 typedef struct hf_subscription_spec {
-    int version;
-    const char *name;
+    int version;               /* HF_SUBSCRIPTION_VERSION */
+    const char *name;          /* unique in the tenant */
     const char *url;           /* http or https */
     const char *const *events; /* types, or prefixes that end with a star, like "order.*" */
     size_t event_count; /* 0: all that runs emit. The engine's own must be named: "holdfast.*" */
@@ -41,8 +41,8 @@ typedef struct hf_subscription {
     const char *url;
     const char *events; /* JSON array */
     const char *mode;
-    const char
-        *state; /* active, retrying, parked, or ended (somebody ended its run: put it again) */
+    /* Active, retrying, parked, or ended (somebody ended its run: put it again). */
+    const char *state;
     int max_failures;       /* in a row, before it is parked */
     int failures;           /* in a row, so far, of all or of one event */
     const char *last_error; /* of the last of them; NULL: none */
@@ -105,12 +105,12 @@ typedef struct hf_outbox_page {
 
 #define HF_OUTBOX_FILTER_VERSION 1
 typedef struct hf_outbox_filter {
-    int version;
-    bool undelivered;
-    const char *type; /* or a prefix that ends with a star; NULL: any */
-    hf_id run;        /* zero: any */
-    int limit;        /* 1 to 1000; 0: 50 */
-    const char *cursor;
+    int version;        /* HF_OUTBOX_FILTER_VERSION */
+    bool undelivered;   /* only what some subscription has not got yet */
+    const char *type;   /* or a prefix that ends with a star; NULL: any */
+    hf_id run;          /* zero: any */
+    int limit;          /* 1..1000; default 50 */
+    const char *cursor; /* hf_outbox_page.next of the page before; NULL: newest first */
 } hf_outbox_filter;
 #define HF_OUTBOX_FILTER_INIT                                                                      \
     {                                                                                              \
@@ -126,6 +126,8 @@ typedef struct hf_outbox_lag {
     int64_t undelivered; /* events, counted to 100000 */
     int64_t oldest_at;   /* when the oldest of them was written; 0: none */
 } hf_outbox_lag;
+
+/* How far delivery is behind. */
 HF_PUBLIC hf_code hf_outbox_lag_get(hf_client *client, hf_outbox_lag *out,
                                     hf_error *err) HF_MUST_CHECK;
 

@@ -33,8 +33,8 @@ HF_PUBLIC bool hf_catch_up_parse(const char *name, hf_catch_up *out) HF_MUST_CHE
 typedef struct hf_schedule_spec {
     int version;      /* HF_SCHEDULE_VERSION */
     const char *name; /* unique in the tenant */
-    const char
-        *cron; /* "M H DAY MONTH WEEKDAY", the same with seconds first, "@daily", or "every 15m" */
+    /* "M H DAY MONTH WEEKDAY", the same with seconds first, "@daily", or "every 15m". */
+    const char *cron;
     const char *timezone; /* IANA name; NULL: UTC */
     const char *workflow; /* what is started; must exist */
     const char *input;    /* JSON; NULL means null */

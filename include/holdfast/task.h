@@ -45,17 +45,17 @@ typedef struct hf_task_page {
 
 #define HF_TASK_FILTER_VERSION 1
 typedef struct hf_task_filter {
-    int version;
+    int version;        /* HF_TASK_FILTER_VERSION */
     const char *status; /* names with commas between them, or "all"; NULL: open,claimed */
     const char *assignee;
     const char *role; /* one of its roles */
     hf_id run;        /* zero: any */
     const char *name;
     bool overdue; /* past their due time */
-    bool
-        by_due; /* in the order in which they are due, those without a time last; only for open and claimed ones */
-    int limit; /* 1 to 1000; 0: 50 */
-    const char *cursor;
+    /* In the order in which they are due, those without a time last; only for open and claimed ones. */
+    bool by_due;
+    int limit;          /* 1..1000; default 50 */
+    const char *cursor; /* hf_task_page.next of the page before; NULL: from the beginning */
 } hf_task_filter;
 #define HF_TASK_FILTER_INIT                                                                        \
     {                                                                                              \

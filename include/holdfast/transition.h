@@ -12,13 +12,13 @@ extern "C" {
 
 /* One input in a run's mailbox. */
 typedef struct hf_mail {
-    const char *id;
-    const char *type; /* external, timer, child, task, retry, continue */
-    const char *name; /* a timer's key, a child's key or workflow */
-    const char *payload;
-    const char *token;
-    const char *sender;
-    int64_t position;
+    const char *id;      /* unique in the mailbox; by it mail is consumed or blamed */
+    const char *type;    /* external, timer, child, task, retry, continue */
+    const char *name;    /* of a signal or task; a timer's key; a child's key or workflow */
+    const char *payload; /* JSON */
+    const char *token;   /* that the sender gave; NULL: none */
+    const char *sender;  /* the actor */
+    int64_t position;    /* the order of arrival */
     int64_t visible_at;
     int64_t occurred_at;
     int attempts; /* turns that failed on it */
@@ -42,8 +42,8 @@ typedef struct hf_claimed {
     size_t mail_count;
     hf_event *steps; /* recorded steps, by sequence */
     size_t step_count;
-    int64_t
-        retried_seq; /* sequence of the last retry by an operator after a step was recorded; 0: none */
+    /* Sequence of the last retry by an operator after a step was recorded; 0: none. */
+    int64_t retried_seq;
     int64_t seen_position; /* hand these two back with a transition to waiting */
     int64_t seen_at;
 } hf_claimed;
@@ -55,10 +55,10 @@ typedef struct hf_claims {
 } hf_claims;
 
 typedef struct hf_claim_spec {
-    int version;
+    int version;        /* HF_CLAIM_VERSION */
     const char *worker; /* the holder's name */
-    const char *const
-        *patterns; /* "billing.charge.v1", "billing.*", "*"; the engine's own only by "holdfast." */
+    /* "billing.charge.v1", "billing.*", "*"; the engine's own only by "holdfast.". */
+    const char *const *patterns;
     size_t pattern_count;
     int limit;       /* 1..1000 */
     int64_t lease;   /* us; 0: each workflow's */
@@ -71,6 +71,7 @@ typedef struct hf_claim_spec {
         HF_CLAIM_VERSION, NULL, NULL, 0, 1, 0, false                                               \
     }
 
+/* Takes the most urgent due runs of the client's tenant, if there are any. Does not wait. */
 HF_PUBLIC hf_code hf_claim(hf_client *client, hf_claims **out, const hf_claim_spec *spec,
                            hf_error *err) HF_MUST_CHECK;
 HF_PUBLIC void hf_claims_free(hf_claims *claims);
@@ -132,15 +133,15 @@ typedef struct hf_transition {
     const char *waiting_kind; /* wait */
     const char *waiting_token;
     int64_t waiting_until; /* wake at this time at the latest; 0: no limit */
-    int wait_children; /* wake when so many child ends are in the mailbox; 0: not waiting for children */
-    bool wake_on_child_failure;
+    int wait_children; /* wake when so many child ends are in the mailbox; 0: not for children */
+    bool wake_on_child_failure; /* do not wait for the others then */
     bool pause; /* wait: paused, until an operator resumes it or waiting_until has passed */
     int64_t seen_position; /* from hf_claimed */
     int64_t seen_at;
     const char *const *consumed; /* ids of mail that is done with */
     size_t consumed_count;
-    const char *const *
-        blamed; /* ids of mail on which this turn failed; the fifth time it goes to the dead letters */
+    /* Ids of mail on which this turn failed; the fifth time it goes to the dead letters. */
+    const char *const *blamed;
     size_t blamed_count;
     const hf_new_timer *timers;
     size_t timer_count;

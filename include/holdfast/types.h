@@ -32,7 +32,9 @@ HF_PUBLIC bool hf_id_parse(const char *text, hf_id *out) HF_MUST_CHECK;
 HF_PUBLIC bool hf_id_is_zero(hf_id id);
 HF_PUBLIC bool hf_id_equal(hf_id a, hf_id b);
 
-/* symbol, number in the store, name */
+/* Pending: until a worker takes it. Leased: a worker holds it. Waiting: for a signal, a time, children or a person. Paused:
+ * until somebody resumes it. The others are ends. docs/lifecycle.md has all changes from one to another.
+ * symbol, number in the store, name */
 #define HF_STATUSES(X)                                                                             \
     X(HF_PENDING, 0, "pending")                                                                    \
     X(HF_LEASED, 1, "leased")                                                                      \
@@ -66,8 +68,8 @@ typedef struct hf_run {
     int max_attempts; /* in force: the run's own or the workflow's */
     int64_t version;  /* the fence */
     int64_t revision; /* the optimistic lock that clients see */
-    int64_t
-        run_at; /* wants attention next; while leased, the end of the lease; 0: for a signal only */
+    /* When it wants attention next; while leased, the end of the lease; 0: only a signal wakes it. */
+    int64_t run_at;
     int64_t lease_until; /* 0 unless leased */
     const char *leased_by;
     bool pause_requested; /* becomes paused at its next commit that does not finish it */
@@ -78,20 +80,20 @@ typedef struct hf_run {
     const char *error_code;
     const char *last_error; /* one line for people */
     const char *current_step;
-    const char *waiting_kind;
-    const char *waiting_token;
-    int64_t waiting_until;
-    int wait_count;
-    const char *last_worker;
-    const char *subject;
-    const char *reference;
-    const char *tags; /* JSON array of strings */
-    const char *partition;
-    const char *trace;
-    const char *actor; /* who triggered it */
+    const char *waiting_kind;  /* what for: signal, sleep, children, step... */
+    const char *waiting_token; /* signals that name another are ignored; NULL: all are taken */
+    int64_t waiting_until;     /* woken at this time at the latest */
+    int wait_count;            /* ends of children that it still waits for */
+    const char *last_worker;   /* that held it */
+    const char *subject;       /* whom or what it is about */
+    const char *reference;     /* the caller's business reference */
+    const char *tags;          /* JSON array of strings */
+    const char *partition;     /* the caller's own shard key */
+    const char *trace;         /* W3C traceparent */
+    const char *actor;         /* who triggered it */
     hf_id parent;
-    hf_id root;
-    int64_t timeout_at;
+    hf_id root;         /* the first of its ancestors; zero: it has no parent */
+    int64_t timeout_at; /* its deadline */
     int64_t created_at;
     int64_t started_at; /* first claim */
     int64_t updated_at;
@@ -152,7 +154,7 @@ typedef struct hf_workflow {
     hf_rate key_rate;
     int64_t created_at;
     int64_t updated_at;
-    int64_t due; /* counts; filled by hf_workflow_get and hf_workflow_list */
+    int64_t due; /* runs: these counts are filled by hf_workflow_get and hf_workflow_list */
     int64_t delayed;
     int64_t leased;
     int64_t failed;
@@ -171,8 +173,8 @@ typedef struct hf_worker_info {
     const char *host;
     int pid;
     const char *program; /* version of the program */
-    const char
-        *tenants; /* JSON array: ["*"] for all, else the one that asks; others are not named */
+    /* JSON array: ["*"] for all, else the one that asks; others are not named. */
+    const char *tenants;
     const char *serves; /* JSON array of patterns */
     int threads;
     bool live; /* its heartbeat is not overdue */

@@ -13,17 +13,17 @@ typedef struct hf_worker hf_worker;
 /* One attempt of one run, valid while its handler runs. */
 typedef struct hf_ctx hf_ctx;
 
-/* HF_OK: succeeded, with the result given by hf_return (else null). HF_RETRY: try again later, not counted as a
- * fault of the input but as an attempt. HF_PERMANENT: failed for good. HF_SUSPENDED, handed up from a function of
- * <holdfast/function.h>: the run waits. Any other code: failed, tried again by the workflow's policy. `err->message`
- * becomes the run's last_error. */
+/* Works on one attempt of a run; `input` is JSON. Returns HF_OK: succeeded, with the result given by hf_return (else null).
+ * HF_PERMANENT: failed for good. HF_SUSPENDED, handed up from a function of <holdfast/function.h>: the run waits. HF_RETRY or
+ * any other code: this attempt failed, and the next comes by the workflow's policy, if one is left. `err->message` becomes the
+ * run's last_error. */
 typedef hf_code (*hf_handler)(hf_ctx *ctx, const char *input, hf_error *err, void *arg);
 
 /* The run at hand; strings live as long as the handler runs. */
 HF_PUBLIC hf_id hf_ctx_run(const hf_ctx *ctx);
 HF_PUBLIC const char *hf_ctx_workflow(const hf_ctx *ctx);
-HF_PUBLIC const char *hf_ctx_key(const hf_ctx *ctx);
-HF_PUBLIC int hf_ctx_attempt(const hf_ctx *ctx);
+HF_PUBLIC const char *hf_ctx_key(const hf_ctx *ctx); /* NULL: none */
+HF_PUBLIC int hf_ctx_attempt(const hf_ctx *ctx);     /* from 1; a wait begins anew */
 /* The W3C traceparent that the run was triggered with; NULL: none. Runs that it starts have it too, unless they are given
  * another. */
 HF_PUBLIC const char *hf_ctx_trace(const hf_ctx *ctx);
@@ -73,8 +73,8 @@ typedef struct hf_worker_options {
     int version;      /* HF_WORKER_OPTIONS_VERSION */
     const char *name; /* unique; default host:pid:random */
     int threads;      /* handlers at once, at most HF_MAX_THREADS; default 2 x cores, at least 4 */
-    const char *const
-        *prefixes; /* served workflows, "billing." or "billing.*"; default: those of the handlers */
+    /* Served workflows, "billing." or "billing.*"; default: those of the handlers. */
+    const char *const *prefixes;
     size_t prefix_count;
     const char *const *tenants; /* served tenants; default: the client's own; "*": all */
     size_t tenant_count;
@@ -83,8 +83,7 @@ typedef struct hf_worker_options {
     int64_t stop_limit; /* us for running handlers after a stop; default 30 s */
     hf_worker_observer observer;
     void *observer_arg;
-    bool
-        chores_only; /* may run without handlers: schedules and the like are worked on all the same */
+    bool chores_only; /* may run without handlers: works on schedules and the like alone */
 } hf_worker_options;
 
 #define HF_WORKER_OPTIONS_VERSION 1
@@ -101,11 +100,10 @@ HF_PUBLIC hf_code hf_worker_handle(hf_worker *worker, const char *pattern, hf_ha
                                    void *arg, hf_error *err) HF_MUST_CHECK;
 
 typedef struct hf_exec_options {
-    int version; /* HF_EXEC_OPTIONS_VERSION */
-    const char *const
-        *argv;          /* the program and its arguments; run without a shell; NULL-terminated */
-    int64_t time_limit; /* us; 0: none but the run's deadline */
-    size_t max_output;  /* bytes of stdout; default the client's max_payload */
+    int version;             /* HF_EXEC_OPTIONS_VERSION */
+    const char *const *argv; /* the program and its arguments, NULL last; run without a shell */
+    int64_t time_limit;      /* us; 0: none but the run's deadline */
+    size_t max_output;       /* bytes of stdout; default the client's max_payload */
 } hf_exec_options;
 
 #define HF_EXEC_OPTIONS_VERSION 1
@@ -126,6 +124,7 @@ HF_PUBLIC hf_code hf_worker_run(hf_worker *worker, hf_error *err) HF_MUST_CHECK;
 /* No new claims; running handlers finish or are given back within the stop limit. Async-signal-safe. A second call
  * gives back at once. */
 HF_PUBLIC void hf_worker_stop(hf_worker *worker);
+/* After hf_worker_run has returned, or instead of it. */
 HF_PUBLIC void hf_worker_free(hf_worker *worker);
 
 #ifdef __cplusplus

@@ -70,8 +70,9 @@ static hf_code take(struct hf__block *block, const struct hf__cell *row, hf_erro
     if (!run)
         run = add_run(block, (int)hf__as_number(row[HF__BLOCK_TENANT]), id);
     struct hf__block_event *event = run ? add_event(block, run) : NULL;
-    if (!event || !hf__digest_event(&event->digest, row))
-        return hf__nomem(err);
+    hf_code code = event ? hf__digest_event(&event->digest, row, err) : hf__nomem(err);
+    if (code != HF_OK)
+        return code;
     char text[HF__DIGEST_TEXT];
     hf__digest_text(&event->digest, text);
     memcpy(event->mark, text, HF__MARK);
@@ -99,12 +100,12 @@ static hf_code hash_run(struct hf__block_run *run, hf_error *err)
     qsort(run->events, run->count, sizeof *run->events, by_seq);
     for (size_t i = 0; i < run->count; i++)
         hf__buffer_add(&digests, run->events[i].digest.bytes, HF__DIGEST);
-    bool good = !digests.failed && hf__digest_of(&hash, digests.data, digests.length);
+    hf_code code =
+        digests.failed ? hf__nomem(err) : hf__digest_of(&hash, digests.data, digests.length, err);
     hf__buffer_free(&digests);
-    if (!good)
-        return hf__nomem(err);
-    hf__digest_text(&hash, run->hash);
-    return HF_OK;
+    if (code == HF_OK)
+        hf__digest_text(&hash, run->hash);
+    return code;
 }
 
 static hf_code close_block(struct hf__block *block, hf_error *err)

@@ -26,7 +26,7 @@ struct hf__block_run {
     int tenant; /* the store's number */
     hf_id id;
     bool live;                  /* the run is there; unset in a block that was read from a seal */
-    char hash[HF__DIGEST_TEXT]; /* "" until hf__block_close */
+    char hash[HF__DIGEST_TEXT]; /* "" until closed */
     struct hf__block_event *events; /* by seq, once closed */
     size_t count;
     size_t capacity;

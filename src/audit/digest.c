@@ -1,27 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "audit/digest.h"
 
-#include <openssl/evp.h>
-
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "util/buffer.h"
-
-bool hf__digest_of(struct hf__digest *out, const void *bytes, size_t length)
-{
-    return EVP_Digest(bytes, length, out->bytes, NULL, EVP_sha256(), NULL) == 1;
-}
-
-void hf__digest_text(const struct hf__digest *digest, char out[HF__DIGEST_TEXT])
-{
-    static const char digits[] = "0123456789abcdef";
-    for (int i = 0; i < HF__DIGEST; i++) {
-        out[2 * i] = digits[digest->bytes[i] >> 4];
-        out[2 * i + 1] = digits[digest->bytes[i] & 15];
-    }
-    out[2 * HF__DIGEST] = '\0';
-}
+#include "util/error.h"
 
 /* A field is "LENGTH:BYTES,", so that no two lists of fields have the same bytes; a null is "-,". */
 static void add_bytes(struct hf__buffer *out, const char *bytes, size_t length)
@@ -53,7 +38,16 @@ static void add_run(struct hf__buffer *out, struct hf__cell cell)
     add_bytes(out, text, strlen(text));
 }
 
-bool hf__digest_event(struct hf__digest *out, const struct hf__cell *row)
+/* Frees the bytes. */
+static hf_code finish(struct hf__digest *out, struct hf__buffer *bytes, hf_error *err)
+{
+    hf_code code =
+        bytes->failed ? hf__nomem(err) : hf__digest_of(out, bytes->data, bytes->length, err);
+    hf__buffer_free(bytes);
+    return code;
+}
+
+hf_code hf__digest_event(struct hf__digest *out, const struct hf__cell *row, hf_error *err)
 {
     struct hf__buffer bytes = { 0 };
     add_number(&bytes, row[HF__BLOCK_TENANT]);
@@ -66,12 +60,10 @@ bool hf__digest_event(struct hf__digest *out, const struct hf__cell *row)
     add_number(&bytes, row[HF__BLOCK_FORMAT]);
     for (int i = HF__BLOCK_NAME; i <= HF__BLOCK_DATA; i++)
         add_text(&bytes, row[i]);
-    bool good = !bytes.failed && hf__digest_of(out, bytes.data, bytes.length);
-    hf__buffer_free(&bytes);
-    return good;
+    return finish(out, &bytes, err);
 }
 
-bool hf__digest_seal(struct hf__digest *out, const struct hf__seal *seal)
+hf_code hf__digest_seal(struct hf__digest *out, const struct hf__seal *seal, hf_error *err)
 {
     struct hf__buffer bytes = { 0 };
     hf__buffer_addf(&bytes,
@@ -81,7 +73,5 @@ bool hf__digest_seal(struct hf__digest *out, const struct hf__seal *seal)
     hf__buffer_add_text(&bytes, seal->previous);
     hf__buffer_add_text(&bytes, "\n");
     hf__buffer_add_text(&bytes, seal->runs);
-    bool good = !bytes.failed && hf__digest_of(out, bytes.data, bytes.length);
-    hf__buffer_free(&bytes);
-    return good;
+    return finish(out, &bytes, err);
 }

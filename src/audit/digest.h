@@ -4,22 +4,9 @@
 #define HF_AUDIT_DIGEST_H
 
 #include "store/table.h"
+#include "util/digest.h"
 
-#include <stddef.h>
 #include <stdint.h>
-
-enum {
-    HF__DIGEST = 32,     /* bytes of SHA-256 */
-    HF__DIGEST_TEXT = 65 /* in hexadecimal, with the NUL */
-};
-
-struct hf__digest {
-    unsigned char bytes[HF__DIGEST];
-};
-
-/* False: libcrypto had no memory. */
-bool hf__digest_of(struct hf__digest *out, const void *bytes, size_t length);
-void hf__digest_text(const struct hf__digest *digest, char out[HF__DIGEST_TEXT]);
 
 /* The columns of block_events. */
 enum {
@@ -40,7 +27,7 @@ enum {
 };
 
 /* The digest of one event, from a row of block_events. */
-bool hf__digest_event(struct hf__digest *out, const struct hf__cell *row);
+hf_code hf__digest_event(struct hf__digest *out, const struct hf__cell *row, hf_error *err);
 
 /* One row of the table seal, without its hash. */
 struct hf__seal {
@@ -53,6 +40,6 @@ struct hf__seal {
     const char *runs;     /* see block.h */
 };
 
-bool hf__digest_seal(struct hf__digest *out, const struct hf__seal *seal);
+hf_code hf__digest_seal(struct hf__digest *out, const struct hf__seal *seal, hf_error *err);
 
 #endif

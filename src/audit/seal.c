@@ -103,8 +103,9 @@ static hf_code write(struct hf__engine *engine, const struct hf__seal *seal, boo
     struct hf__digest digest;
     char hash[HF__DIGEST_TEXT];
     struct hf__ask ask;
-    if (!hf__digest_seal(&digest, seal))
-        return hf__nomem(err);
+    hf_code code = hf__digest_seal(&digest, seal, err);
+    if (code != HF_OK)
+        return code;
     hf__digest_text(&digest, hash);
     struct hf__cell *c = hf__ask_begin(&ask, engine, HF__STMT_INSERT_SEAL);
     c[0] = hf__number(seal->block);
@@ -115,7 +116,7 @@ static hf_code write(struct hf__engine *engine, const struct hf__seal *seal, boo
     c[5] = *seal->previous ? hf__text(seal->previous) : hf__null();
     c[6] = hf__text(seal->runs);
     c[7] = hf__number(seal->created_at);
-    hf_code code = hf__ask_send(&ask, err);
+    code = hf__ask_send(&ask, err);
     *written = code == HF_OK && ask.out.nrows > 0;
     hf__ask_end(&ask);
     return code;

@@ -179,14 +179,14 @@ static hf_code check_events(struct audit *audit, const struct hf__seal *seal, hf
 
 /* ---- Seals ---- */
 
-static bool is_genuine(const struct hf__seal *seal, const char *hash)
+static hf_code is_genuine(const struct hf__seal *seal, const char *hash, bool *out, hf_error *err)
 {
-    struct hf__digest digest;
+    struct hf__digest digest = { 0 };
     char text[HF__DIGEST_TEXT];
-    if (!hf__digest_seal(&digest, seal))
-        return false;
+    hf_code code = hf__digest_seal(&digest, seal, err);
     hf__digest_text(&digest, text);
-    return strcmp(text, hash) == 0;
+    *out = code == HF_OK && strcmp(text, hash) == 0;
+    return code;
 }
 
 static void check_chain(struct audit *audit, const struct hf__seal *seal)
@@ -206,11 +206,12 @@ static hf_code check_seal(struct audit *audit, const struct hf__seal *seal, cons
                           hf_error *err)
 {
     hf_audit_head *head = &audit->report->head;
-    hf_code code = HF_OK;
+    bool genuine;
+    hf_code code = is_genuine(seal, hash, &genuine, err);
     check_chain(audit, seal);
-    if (is_genuine(seal, hash))
+    if (genuine)
         code = check_events(audit, seal, err);
-    else
+    else if (code == HF_OK)
         complain_of_seal(audit, HF_SEAL_CHANGED, seal->block);
     *head = (hf_audit_head){ .block = seal->block, .sealed_at = seal->created_at };
     memcpy(head->hash, hash, strnlen(hash, sizeof head->hash - 1));

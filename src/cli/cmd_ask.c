@@ -34,11 +34,7 @@ static void add_roles(struct hf__buffer *request)
     struct hf__buffer roles = { 0 };
     if (args.roles.count == 0)
         return;
-    for (size_t i = 0; i < args.roles.count; i++) {
-        hf__buffer_add_text(&roles, i ? "," : "[");
-        hf__buffer_add_json_string(&roles, args.roles.items[i], strlen(args.roles.items[i]));
-    }
-    hf__buffer_add_text(&roles, "]");
+    hf__buffer_add_json_strings(&roles, args.roles.items, args.roles.count);
     if (roles.failed)
         request->failed = true;
     else

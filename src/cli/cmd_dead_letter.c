@@ -1,31 +1,21 @@
 /* holdfast dead-letter list, show, requeue, discard
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/commands.h"
+#include "cli/noun.h"
+#include "cli/pages.h"
 #include "cli/run_ref.h"
-#include "cli/table.h"
-#include "util/alloc.h"
 
 #include <holdfast/dead_letter.h>
 
-#include <stdlib.h>
-
-enum { PAGE = 1000 }; /* the most that the library gives at once */
-
 static struct {
-    int64_t limit;
-    bool all;
-    const char *run, *reason, *cursor;
+    const char *run, *reason;
 } args;
 
 static const struct cli_option list_options[] = {
     CLI_OPT(TEXT, 0, "run", "RUN", "of this run only: its id, or WORKFLOW/KEY", .value = &args.run),
     CLI_OPT(TEXT, 0, "reason", "TEXT", "whose reason begins so, such as poison",
             .value = &args.reason),
-    CLI_OPT(NUMBER, 'n', "limit", "N", "show at most so many; default 50", .value = &args.limit,
-            .min = 1, .max = 1000000000),
-    CLI_OPT(SWITCH, 'a', "all", NULL, "show all of them", .value = &args.all),
-    CLI_OPT(TEXT, 0, "cursor", "CURSOR", "go on after the page that named it",
-            .value = &args.cursor),
+    CLI_OPTIONS_OF(cli_pages_options),
     CLI_OPTIONS_END,
 };
 
@@ -50,32 +40,6 @@ static const struct cli_column lines[] = {
 
 /* ---- list ---- */
 
-/* Shows one page; *cursor (owned) becomes that of the next one, or NULL. */
-static bool show_page(struct cli_session *session, hf_dead_letter_filter *filter, char **cursor,
-                      int64_t *shown, int *status)
-{
-    hf_dead_letters *page = NULL;
-    hf_error err = { 0 };
-    if (hf_dead_letter_list(session->client, &page, filter, &err) != HF_OK) {
-        *status = cli_fail(session, &err);
-        return false;
-    }
-    cli_table_print(session, columns, hf__dead_letter_fields, page->items, sizeof *page->items,
-                    page->count, *shown == 0);
-    *shown += (int64_t)page->count;
-    free(*cursor);
-    *cursor = page->next ? hf__strdup(page->next) : NULL;
-    hf_dead_letters_free(page);
-    return true;
-}
-
-static int64_t most_to_show(void)
-{
-    if (args.all)
-        return INT64_MAX;
-    return args.limit ? args.limit : 50;
-}
-
 static int list(struct cli_session *session, int count, char **operands)
 {
     (void)count, (void)operands;
@@ -86,43 +50,25 @@ static int list(struct cli_session *session, int count, char **operands)
     if (args.run && !cli_run_id(session, args.run, &filter.run, &status))
         return status;
     filter.reason = args.reason;
-    char *cursor = args.cursor ? hf__strdup(args.cursor) : NULL;
-    int64_t most = most_to_show();
-    int64_t shown = 0;
-    do {
-        filter.cursor = cursor;
-        filter.limit = most - shown < PAGE ? (int)(most - shown) : PAGE;
-    } while (show_page(session, &filter, &cursor, &shown, &status) && cursor && shown < most);
-    if (status == CLI_OK && shown == 0)
-        cli_notice(session, "no such dead letters in %s (tenant %s)", cli_store_name(session),
-                   cli_tenant(session));
-    if (status == CLI_OK && cursor)
-        cli_notice(session, "there are more: add --all, or --cursor %s", cursor);
-    free(cursor);
-    return status;
+    struct cli_pages pages = cli_pages_begin(session);
+    while (cli_pages_next(&pages)) {
+        hf_dead_letters *page = NULL;
+        hf_error err = { 0 };
+        filter.cursor = pages.cursor;
+        filter.limit = pages.limit;
+        if (hf_dead_letter_list(session->client, &page, &filter, &err) == HF_OK)
+            cli_pages_show(&pages, columns, hf__dead_letter_fields, page->items,
+                           sizeof *page->items, page->count, page->next);
+        else
+            cli_pages_fail(&pages, &err);
+        hf_dead_letters_free(page);
+    }
+    return cli_pages_end(&pages, "no such dead letters in");
 }
 
 /* ---- show, requeue, discard ---- */
 
-static bool read_id(struct cli_session *session, const char *operand, hf_id *id, int *status)
-{
-    if (hf_id_parse(operand, id))
-        return cli_open(session, status);
-    *status = cli_usage(session,
-                        "\"%.60s\" is not the id of a dead letter: see `holdfast "
-                        "dead-letter list`",
-                        operand);
-    return false;
-}
-
-static int letter_fail(struct cli_session *session, const char *operand, const hf_error *err)
-{
-    if (err->code == HF_NOT_FOUND)
-        return cli_failf(session, err->code,
-                         "no dead letter %.40s in tenant %.60s; see `holdfast dead-letter list`",
-                         operand, cli_tenant(session));
-    return cli_fail(session, err);
-}
+static const struct cli_noun noun = { .term = "dead letter", .family = "dead-letter" };
 
 static int show(struct cli_session *session, int count, char **operands)
 {
@@ -131,10 +77,10 @@ static int show(struct cli_session *session, int count, char **operands)
     hf_id id;
     hf_error err = { 0 };
     hf_dead_letter *letter = NULL;
-    if (!read_id(session, operands[0], &id, &status))
+    if (!cli_noun_id(session, &noun, operands[0], &id, &status))
         return status;
     if (hf_dead_letter_get(session->client, &letter, id, &err) != HF_OK)
-        return letter_fail(session, operands[0], &err);
+        return cli_noun_fail(session, &noun, operands[0], &err);
     cli_block_print(session, lines, hf__dead_letter_fields, letter);
     hf_dead_letter_free(letter);
     return CLI_OK;
@@ -149,8 +95,9 @@ static int settle(struct cli_session *session, int count, char **operands,
         int status = CLI_OK;
         hf_id id;
         hf_error err = { 0 };
-        if (read_id(session, operands[i], &id, &status) && act(session->client, id, &err) != HF_OK)
-            status = letter_fail(session, operands[i], &err);
+        if (cli_noun_id(session, &noun, operands[i], &id, &status) &&
+            act(session->client, id, &err) != HF_OK)
+            status = cli_noun_fail(session, &noun, operands[i], &err);
         if (worst == CLI_OK)
             worst = status;
     }

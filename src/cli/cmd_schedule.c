@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/commands.h"
 #include "cli/input.h"
+#include "cli/noun.h"
 #include "cli/table.h"
 #include "util/alloc.h"
 #include "util/duration.h"
@@ -44,15 +45,6 @@ static const struct cli_option options[] = {
     CLI_OPTIONS_END,
 };
 
-static int schedule_fail(struct cli_session *session, const char *name, const hf_error *err)
-{
-    if (err->code == HF_NOT_FOUND)
-        return cli_failf(session, err->code,
-                         "no schedule named %.100s in tenant %.60s; see `holdfast schedule list`",
-                         name, cli_tenant(session));
-    return cli_fail(session, err);
-}
-
 /* ---- show ---- */
 
 static char *state_text(struct cli_session *session, const void *record)
@@ -88,12 +80,16 @@ static const struct cli_column lines[] = {
     { .header = NULL },
 };
 
-static int show_stored(struct cli_session *session, const char *name)
+static int print(struct cli_session *session, const char *name);
+
+static const struct cli_noun noun = { "schedule named", "schedule", print };
+
+static int print(struct cli_session *session, const char *name)
 {
     hf_schedule *schedule = NULL;
     hf_error err = { 0 };
     if (hf_schedule_get(session->client, &schedule, name, &err) != HF_OK)
-        return schedule_fail(session, name, &err);
+        return cli_noun_fail(session, &noun, name, &err);
     cli_block_print(session, lines, hf__schedule_fields, schedule);
     hf_schedule_free(schedule);
     return CLI_OK;
@@ -102,8 +98,7 @@ static int show_stored(struct cli_session *session, const char *name)
 static int show(struct cli_session *session, int count, char **operands)
 {
     (void)count;
-    int status = CLI_OK;
-    return cli_open(session, &status) ? show_stored(session, operands[0]) : status;
+    return cli_noun_show(session, &noun, operands[0]);
 }
 
 /* ---- create ---- */
@@ -170,7 +165,7 @@ static int create(struct cli_session *session, int count, char **operands)
         cli_notice(session, "warning: no worker is live; the schedule fires when one is (start it "
                             "with `holdfast worker`)");
     if (session->json)
-        status = show_stored(session, spec.name);
+        status = print(session, spec.name);
 done:
     free(every);
     free(input);
@@ -257,43 +252,29 @@ static int next(struct cli_session *session, int count, char **operands)
         return status;
     if (hf_schedule_next(session->client, operands[0], times, (size_t)next_count, &found, &err) !=
         HF_OK)
-        return schedule_fail(session, operands[0], &err);
+        return cli_noun_fail(session, &noun, operands[0], &err);
     cli_table_print(session, firing_columns, firing_fields, times, sizeof *times, found, true);
     return CLI_OK;
 }
 
 /* ---- pause, resume, delete ---- */
 
-typedef hf_code (*schedule_function)(hf_client *client, const char *name, hf_error *err);
-
-static int apply(struct cli_session *session, const char *name, schedule_function function,
-                 bool shown)
-{
-    int status = CLI_OK;
-    hf_error err = { 0 };
-    if (!cli_open(session, &status))
-        return status;
-    if (function(session->client, name, &err) != HF_OK)
-        return schedule_fail(session, name, &err);
-    return session->json && shown ? show_stored(session, name) : CLI_OK;
-}
-
 static int pause_schedule(struct cli_session *session, int count, char **operands)
 {
     (void)count;
-    return apply(session, operands[0], hf_schedule_pause, true);
+    return cli_noun_change(session, &noun, operands[0], hf_schedule_pause);
 }
 
 static int resume_schedule(struct cli_session *session, int count, char **operands)
 {
     (void)count;
-    return apply(session, operands[0], hf_schedule_resume, true);
+    return cli_noun_change(session, &noun, operands[0], hf_schedule_resume);
 }
 
 static int delete_schedule(struct cli_session *session, int count, char **operands)
 {
     (void)count;
-    return apply(session, operands[0], hf_schedule_delete, false);
+    return cli_noun_remove(session, &noun, operands[0], hf_schedule_delete);
 }
 
 /* ---- The table ---- */

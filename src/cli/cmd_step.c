@@ -127,7 +127,7 @@ static int tell(struct cli_worker_link *link, struct hf__step_line_result *resul
         cli_request_begin(&request, "done");
         cli_request_text(&request, "output", result->output.data ? result->output.data : "");
     }
-    json_t *answer = cli_link_ask_plainly(link, &request, &status);
+    json_t *answer = cli_link_ask(link, &request, &status);
     if (answer && json_object_get(answer, "error"))
         status = show_failure(link, answer, exited && result->exit_code == 0);
     else if (answer)
@@ -153,7 +153,7 @@ static json_t *ask_for(struct cli_worker_link *link, const char *name, int *stat
     cli_request_number(&request, "attempts", args.retry + 1);
     cli_request_number(&request, "base", args.retry_base);
     cli_request_number(&request, "cap", args.retry_cap);
-    return cli_link_ask_plainly(link, &request, status);
+    return cli_link_ask(link, &request, status);
 }
 
 static int step(struct cli_session *session, int count, char **operands)

@@ -1,6 +1,7 @@
 /* holdfast subscription create, list, show, test, park, resume, delete
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/commands.h"
+#include "cli/noun.h"
 #include "cli/table.h"
 #include "record/field.h"
 
@@ -34,16 +35,6 @@ static const struct cli_option options[] = {
     CLI_OPTIONS_END,
 };
 
-static int subscription_fail(struct cli_session *session, const char *name, const hf_error *err)
-{
-    if (err->code == HF_NOT_FOUND)
-        return cli_failf(session, err->code,
-                         "no subscription named %.100s in tenant %.60s; see `holdfast "
-                         "subscription list`",
-                         name, cli_tenant(session));
-    return cli_fail(session, err);
-}
-
 /* ---- show ---- */
 
 static const struct cli_column lines[] = {
@@ -63,12 +54,16 @@ static const struct cli_column lines[] = {
     { .header = NULL },
 };
 
-static int show_stored(struct cli_session *session, const char *name)
+static int print(struct cli_session *session, const char *name);
+
+static const struct cli_noun noun = { "subscription named", "subscription", print };
+
+static int print(struct cli_session *session, const char *name)
 {
     hf_subscription *subscription = NULL;
     hf_error err = { 0 };
     if (hf_subscription_get(session->client, &subscription, name, &err) != HF_OK)
-        return subscription_fail(session, name, &err);
+        return cli_noun_fail(session, &noun, name, &err);
     cli_block_print(session, lines, hf__subscription_fields, subscription);
     hf_subscription_free(subscription);
     return CLI_OK;
@@ -77,8 +72,7 @@ static int show_stored(struct cli_session *session, const char *name)
 static int show(struct cli_session *session, int count, char **operands)
 {
     (void)count;
-    int status = CLI_OK;
-    return cli_open(session, &status) ? show_stored(session, operands[0]) : status;
+    return cli_noun_show(session, &noun, operands[0]);
 }
 
 /* ---- create ---- */
@@ -188,43 +182,29 @@ static int test(struct cli_session *session, int count, char **operands)
     if (!cli_open(session, &status))
         return status;
     if (hf_subscription_test(session->client, operands[0], &answer.status, &err) != HF_OK)
-        return subscription_fail(session, operands[0], &err);
+        return cli_noun_fail(session, &noun, operands[0], &err);
     cli_block_print(session, answer_lines, answer_fields, &answer);
     return CLI_OK;
 }
 
 /* ---- park, resume, delete ---- */
 
-typedef hf_code (*subscription_function)(hf_client *client, const char *name, hf_error *err);
-
-static int apply(struct cli_session *session, const char *name, subscription_function function,
-                 bool shown)
-{
-    int status = CLI_OK;
-    hf_error err = { 0 };
-    if (!cli_open(session, &status))
-        return status;
-    if (function(session->client, name, &err) != HF_OK)
-        return subscription_fail(session, name, &err);
-    return session->json && shown ? show_stored(session, name) : CLI_OK;
-}
-
 static int park(struct cli_session *session, int count, char **operands)
 {
     (void)count;
-    return apply(session, operands[0], hf_subscription_park, true);
+    return cli_noun_change(session, &noun, operands[0], hf_subscription_park);
 }
 
 static int resume(struct cli_session *session, int count, char **operands)
 {
     (void)count;
-    return apply(session, operands[0], hf_subscription_resume, true);
+    return cli_noun_change(session, &noun, operands[0], hf_subscription_resume);
 }
 
 static int delete (struct cli_session *session, int count, char **operands)
 {
     (void)count;
-    return apply(session, operands[0], hf_subscription_delete, false);
+    return cli_noun_remove(session, &noun, operands[0], hf_subscription_delete);
 }
 
 /* ---- The table ---- */

@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/commands.h"
 #include "cli/input.h"
+#include "cli/noun.h"
+#include "cli/pages.h"
 #include "cli/run_ref.h"
-#include "cli/table.h"
-#include "record/field.h"
 
 #include <holdfast/task.h>
 
@@ -13,10 +13,9 @@
 /* ---- list ---- */
 
 static struct {
-    const char *status, *assignee, *role, *run, *name, *cursor;
+    const char *status, *assignee, *role, *run, *name;
     bool overdue, by_due;
-    int64_t limit;
-} args = { .limit = 50 };
+} args;
 
 static const struct cli_option list_options[] = {
     CLI_OPT(TEXT, 0, "status", "STATUS",
@@ -30,9 +29,7 @@ static const struct cli_option list_options[] = {
     CLI_OPT(SWITCH, 0, "overdue", NULL, "only those past their due time", .value = &args.overdue),
     CLI_OPT(SWITCH, 0, "by-due", NULL, "by due time instead of newest first",
             .value = &args.by_due),
-    CLI_OPT(NUMBER, 'n', "limit", "N", "how many; default 50, at most 1000", .value = &args.limit,
-            .min = 1, .max = 1000),
-    CLI_OPT(TEXT, 0, "cursor", "CURSOR", "go on where the last page ended", .value = &args.cursor),
+    CLI_OPTIONS_OF(cli_pages_options),
     CLI_OPTIONS_END,
 };
 
@@ -52,8 +49,6 @@ static int list(struct cli_session *session, int count, char **operands)
 {
     (void)count, (void)operands;
     int status = CLI_OK;
-    hf_error err = { 0 };
-    hf_task_page *page = NULL;
     hf_task_filter filter = HF_TASK_FILTER_INIT;
     filter.status = args.status;
     filter.assignee = args.assignee;
@@ -61,22 +56,23 @@ static int list(struct cli_session *session, int count, char **operands)
     filter.name = args.name;
     filter.overdue = args.overdue;
     filter.by_due = args.by_due;
-    filter.limit = (int)args.limit;
-    filter.cursor = args.cursor;
     if (!cli_open(session, &status) ||
         (args.run && !cli_run_id(session, args.run, &filter.run, &status)))
         return status;
-    if (hf_task_list(session->client, &page, &filter, &err) != HF_OK)
-        return cli_fail(session, &err);
-    cli_table_print(session, columns, hf__task_fields, page->items, sizeof *page->items,
-                    page->count, true);
-    if (page->count == 0)
-        cli_notice(session, "no such tasks in %s (tenant %s)", cli_store_name(session),
-                   cli_tenant(session));
-    if (page->next)
-        cli_notice(session, "more: --cursor %s", page->next);
-    hf_task_page_free(page);
-    return CLI_OK;
+    struct cli_pages pages = cli_pages_begin(session);
+    while (cli_pages_next(&pages)) {
+        hf_task_page *page = NULL;
+        hf_error err = { 0 };
+        filter.cursor = pages.cursor;
+        filter.limit = pages.limit;
+        if (hf_task_list(session->client, &page, &filter, &err) == HF_OK)
+            cli_pages_show(&pages, columns, hf__task_fields, page->items, sizeof *page->items,
+                           page->count, page->next);
+        else
+            cli_pages_fail(&pages, &err);
+        hf_task_page_free(page);
+    }
+    return cli_pages_end(&pages, "no such tasks in");
 }
 
 /* ---- One task ---- */
@@ -103,7 +99,8 @@ static const struct cli_column lines[] = {
 
 static struct {
     int64_t version;
-    const char *assignee;
+    const char *assignee, *outcome;
+    char *result; /* owned */
 } change_args;
 
 #define VERSION_OPTION                                                                             \
@@ -122,30 +119,20 @@ static const struct cli_option reassign_options[] = {
     CLI_OPTIONS_END,
 };
 
-static bool read_id(struct cli_session *session, const char *operand, hf_id *id, int *status)
-{
-    if (hf_id_parse(operand, id))
-        return cli_open(session, status);
-    *status =
-        cli_usage(session, "\"%.60s\" is not the id of a task: see `holdfast task list`", operand);
-    return false;
-}
+static int print(struct cli_session *session, const char *operand);
 
-static int task_fail(struct cli_session *session, const char *operand, const hf_error *err)
-{
-    if (err->code == HF_NOT_FOUND)
-        return cli_failf(session, err->code,
-                         "no task %.40s in tenant %.60s; see `holdfast task list`", operand,
-                         cli_tenant(session));
-    return cli_fail(session, err);
-}
+static const struct cli_noun noun = { "task", "task", print };
 
-static int print(struct cli_session *session, const char *operand, hf_id id)
+static int print(struct cli_session *session, const char *operand)
 {
+    int status = CLI_OK;
+    hf_id id;
     hf_error err = { 0 };
     hf_task *task = NULL;
+    if (!cli_noun_id(session, &noun, operand, &id, &status))
+        return status;
     if (hf_task_get(session->client, &task, id, &err) != HF_OK)
-        return task_fail(session, operand, &err);
+        return cli_noun_fail(session, &noun, operand, &err);
     cli_block_print(session, lines, hf__task_fields, task);
     hf_task_free(task);
     return CLI_OK;
@@ -154,71 +141,58 @@ static int print(struct cli_session *session, const char *operand, hf_id id)
 static int show(struct cli_session *session, int count, char **operands)
 {
     (void)count;
-    int status = CLI_OK;
-    hf_id id;
-    return read_id(session, operands[0], &id, &status) ? print(session, operands[0], id) : status;
+    return print(session, operands[0]);
 }
 
-/* After a change: for machines, what the task is now. */
-static int done(struct cli_session *session, const char *operand, hf_id id, hf_code code,
-                const hf_error *err)
+static int change(struct cli_session *session, const char *operand,
+                  hf_code (*function)(hf_client *client, hf_id id, int64_t version, hf_error *err))
 {
-    if (code != HF_OK)
-        return task_fail(session, operand, err);
-    return session->json ? print(session, operand, id) : CLI_OK;
+    int status = CLI_OK;
+    hf_id id;
+    hf_error err = { 0 };
+    if (!cli_noun_id(session, &noun, operand, &id, &status))
+        return status;
+    hf_code code = function(session->client, id, change_args.version, &err);
+    return cli_noun_changed(session, &noun, operand, code, &err);
 }
 
 static int claim(struct cli_session *session, int count, char **operands)
 {
     (void)count;
-    int status = CLI_OK;
-    hf_id id;
-    hf_error err = { 0 };
-    if (!read_id(session, operands[0], &id, &status))
-        return status;
-    hf_code code = hf_task_claim(session->client, id, change_args.version, &err);
-    return done(session, operands[0], id, code, &err);
+    return change(session, operands[0], hf_task_claim);
 }
 
 static int release(struct cli_session *session, int count, char **operands)
 {
     (void)count;
-    int status = CLI_OK;
-    hf_id id;
-    hf_error err = { 0 };
-    if (!read_id(session, operands[0], &id, &status))
-        return status;
-    hf_code code = hf_task_release(session->client, id, change_args.version, &err);
-    return done(session, operands[0], id, code, &err);
+    return change(session, operands[0], hf_task_release);
+}
+
+static hf_code give_to_assignee(hf_client *client, hf_id id, int64_t version, hf_error *err)
+{
+    return hf_task_reassign(client, id, change_args.assignee, version, err);
 }
 
 static int reassign(struct cli_session *session, int count, char **operands)
 {
     (void)count;
-    int status = CLI_OK;
-    hf_id id;
-    hf_error err = { 0 };
-    if (!read_id(session, operands[0], &id, &status))
-        return status;
-    hf_code code =
-        hf_task_reassign(session->client, id, change_args.assignee, change_args.version, &err);
-    return done(session, operands[0], id, code, &err);
+    return change(session, operands[0], give_to_assignee);
+}
+
+static hf_code give_answer(hf_client *client, hf_id id, int64_t version, hf_error *err)
+{
+    return hf_task_complete(client, id, change_args.outcome, change_args.result, version, err);
 }
 
 static int complete(struct cli_session *session, int count, char **operands)
 {
-    int status = CLI_OK;
-    hf_id id;
     hf_error err = { 0 };
-    char *result = NULL;
-    if (!read_id(session, operands[0], &id, &status))
-        return status;
-    if (count > 2 && cli_input_json(&result, "result", operands[2], &err) != HF_OK)
+    if (count > 2 && cli_input_json(&change_args.result, "result", operands[2], &err) != HF_OK)
         return cli_fail(session, &err);
-    hf_code code =
-        hf_task_complete(session->client, id, operands[1], result, change_args.version, &err);
-    free(result);
-    return done(session, operands[0], id, code, &err);
+    change_args.outcome = operands[1];
+    int status = change(session, operands[0], give_answer);
+    free(change_args.result);
+    return status;
 }
 
 const struct cli_command cli_command_task_list = {

@@ -94,7 +94,7 @@ static hf_trigger_spec spec_from_options(const char *workflow)
     return spec;
 }
 
-int cli_trigger_fail(struct cli_session *session, const char *workflow, const hf_error *err)
+static int trigger_fail(struct cli_session *session, const char *workflow, const hf_error *err)
 {
     if (err->code == HF_UNKNOWN_WORKFLOW)
         return cli_failf(session, err->code,
@@ -158,7 +158,7 @@ static int trigger_one(struct cli_session *session, const char *workflow, const 
     if (!cli_open(session, &status))
         goto done;
     if (hf_trigger(session->client, &triggered, &spec, &err) != HF_OK) {
-        status = cli_trigger_fail(session, workflow, &err);
+        status = trigger_fail(session, workflow, &err);
         goto done;
     }
     show_answer(session, workflow, &triggered);

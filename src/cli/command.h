@@ -48,12 +48,10 @@ void cli_help_overview(FILE *out);
 void cli_help_command(FILE *out, const struct cli_command *command);
 /* The commands whose names begin with this word. */
 void cli_help_family(FILE *out, const char *family);
-void cli_help_topic(FILE *out, const struct cli_topic *topic);
 /* "--key KEY", "-y, --yes", "--wait[=DURATION]" */
 void cli_help_option_syntax(const struct cli_option *option, char *out, size_t size);
 /* The manual page (roff) and the reference (Markdown). */
 void cli_write_man(FILE *out);
 void cli_write_markdown(FILE *out);
-void cli_write_bash_completion(FILE *out);
 
 #endif

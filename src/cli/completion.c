@@ -93,7 +93,7 @@ static void put_help_words(FILE *out)
         fprintf(out, " %s", topic->name);
 }
 
-void cli_write_bash_completion(FILE *out)
+static void put_completion(FILE *out)
 {
     fputs("# bash completion for holdfast; made by `holdfast completion bash`\n"
           "_holdfast_subcommands()\n{\n    local word=$1 families=\n",
@@ -142,7 +142,7 @@ void cli_write_bash_completion(FILE *out)
 static int write_bash(struct cli_session *session, int count, char **operands)
 {
     (void)session, (void)count, (void)operands;
-    cli_write_bash_completion(stdout);
+    put_completion(stdout);
     return CLI_OK;
 }
 

@@ -11,23 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const void *place(const struct hf__field *field, const void *record)
-{
-    return (const char *)record + field->offset;
-}
-
-static const char *text_of(const struct hf__field *field, const void *record)
-{
-    return *(const char *const *)place(field, record);
-}
-
-static int64_t number_of(const struct hf__field *field, const void *record)
-{
-    if (field->kind == HF__FIELD_INT)
-        return *(const int *)place(field, record);
-    return *(const int64_t *)place(field, record);
-}
-
 void cli_record_json(FILE *out, const struct hf__field *fields, const void *record)
 {
     struct hf__buffer line = { 0 };
@@ -175,21 +158,22 @@ char *cli_field_text(struct cli_session *session, const struct hf__field *field,
     switch (field->kind) {
     case HF__FIELD_TEXT:
     case HF__FIELD_JSON: {
-        const char *text = text_of(field, record);
+        const char *text = hf__field_text(field, record);
         return cli_clean_line(text ? text : "");
     }
     case HF__FIELD_WORDS: {
-        const char *json = text_of(field, record);
+        const char *json = hf__field_text(field, record);
         return json ? words_text(json) : hf__strdup("");
     }
     case HF__FIELD_INT:
-    case HF__FIELD_INT64: return number_text(number_of(field, record));
-    case HF__FIELD_BOOL: return hf__strdup(*(const bool *)place(field, record) ? "yes" : "no");
-    case HF__FIELD_TIME: return time_text(session, number_of(field, record));
-    case HF__FIELD_DURATION: return duration_text(number_of(field, record));
-    case HF__FIELD_ID: return id_text(*(const hf_id *)place(field, record));
+    case HF__FIELD_INT64: return number_text(hf__field_number(field, record));
+    case HF__FIELD_BOOL:
+        return hf__strdup(*(const bool *)hf__field_place(field, record) ? "yes" : "no");
+    case HF__FIELD_TIME: return time_text(session, hf__field_number(field, record));
+    case HF__FIELD_DURATION: return duration_text(hf__field_number(field, record));
+    case HF__FIELD_ID: return id_text(*(const hf_id *)hf__field_place(field, record));
     case HF__FIELD_STATUS:
-        return hf__strdup(hf_status_name(*(const hf_status *)place(field, record)));
+        return hf__strdup(hf_status_name(*(const hf_status *)hf__field_place(field, record)));
     case HF__FIELD_STATUSES: break;
     }
     return hf__strdup("");

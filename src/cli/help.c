@@ -138,7 +138,7 @@ void cli_help_command(FILE *out, const struct cli_command *command)
     fputs("\nOptions of every command: see `holdfast help`.\n", out);
 }
 
-void cli_help_topic(FILE *out, const struct cli_topic *topic)
+static void put_topic(FILE *out, const struct cli_topic *topic)
 {
     fprintf(out, "%s\n\n", topic->title);
     if (topic->intro) {
@@ -153,7 +153,7 @@ static bool show_topic(const char *name)
 {
     for (const struct cli_topic *topic = cli_topics; topic->name; topic++)
         if (strcmp(topic->name, name) == 0) {
-            cli_help_topic(stdout, topic);
+            put_topic(stdout, topic);
             return true;
         }
     return false;

@@ -20,15 +20,10 @@ static const char *socket_path(void)
     return path && *path ? path : NULL;
 }
 
-bool cli_is_inside(void)
-{
-    return socket_path() != NULL;
-}
-
 bool cli_means_inside(const char *operand)
 {
     hf_id id;
-    return cli_is_inside() && !hf_id_parse(operand, &id) && !strchr(operand, '/');
+    return socket_path() && !hf_id_parse(operand, &id) && !strchr(operand, '/');
 }
 
 /* ---- The connection ---- */
@@ -127,7 +122,7 @@ static char *read_answer(struct cli_worker_link *link, size_t *length)
     return line;
 }
 
-json_t *cli_link_ask_plainly(struct cli_worker_link *link, struct hf__buffer *request, int *status)
+json_t *cli_link_ask(struct cli_worker_link *link, struct hf__buffer *request, int *status)
 {
     size_t length;
     hf__buffer_add_text(request, "}\n");
@@ -152,9 +147,9 @@ json_t *cli_link_ask_plainly(struct cli_worker_link *link, struct hf__buffer *re
     return answer;
 }
 
-json_t *cli_link_ask(struct cli_worker_link *link, struct hf__buffer *request, int *status)
+static json_t *ask_or_fail(struct cli_worker_link *link, struct hf__buffer *request, int *status)
 {
-    json_t *answer = cli_link_ask_plainly(link, request, status);
+    json_t *answer = cli_link_ask(link, request, status);
     if (!answer || !json_object_get(answer, "error"))
         return answer;
     *status = cli_link_fail(link, answer);
@@ -185,7 +180,7 @@ json_t *cli_ask_worker(struct cli_session *session, struct hf__buffer *request, 
     struct cli_worker_link link;
     json_t *answer = NULL;
     if (cli_link_open(&link, session, in_step, status))
-        answer = cli_link_ask(&link, request, status);
+        answer = ask_or_fail(&link, request, status);
     else
         hf__buffer_free(request);
     cli_link_close(&link);

@@ -8,8 +8,6 @@
 
 #include <jansson.h>
 
-/* Whether this process belongs to such a program. */
-bool cli_is_inside(void);
 /* Inside a program a word that can name no run, for it is no id and has no slash, means something of the program's own. */
 bool cli_means_inside(const char *operand);
 
@@ -25,11 +23,9 @@ bool cli_link_open(struct cli_worker_link *link, struct cli_session *session, bo
                    int *status) HF_MUST_CHECK;
 void cli_link_close(struct cli_worker_link *link);
 /* Sends a request (a JSON object without its closing brace, which is freed) and waits for the answer, however long that
- * takes; yours to decref. NULL: it was an error, which was shown, and *status is the exit code. If the worker is gone, so
- * is the run: this process's group is ended. */
+ * takes; yours to decref. Errors of the request come as answers with a member "error". NULL: there was no answer, which was
+ * shown, and *status is the exit code. If the worker is gone, so is the run: this process's group is ended. */
 json_t *cli_link_ask(struct cli_worker_link *link, struct hf__buffer *request, int *status);
-/* The same for callers who handle errors of the request: they come as answers with a member "error". */
-json_t *cli_link_ask_plainly(struct cli_worker_link *link, struct hf__buffer *request, int *status);
 /* Shows the error in an answer; returns the exit code that belongs to it. */
 int cli_link_fail(const struct cli_worker_link *link, const json_t *answer);
 /* The worker is gone. Returns an exit code if this process is not ended with its group. */

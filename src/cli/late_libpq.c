@@ -1,17 +1,13 @@
 /* libpq, loaded at its first use. It brings two dozen libraries with it, which cost a process four milliseconds: too much for
- * `holdfast step`, and for everybody whose store is a file. These definitions stand in for libpq when the program is linked.
+ * `holdfast step`, and for everybody whose store is a file.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "cli/exit.h"
+#include "cli/late.h"
 
-#include <dlfcn.h>
 #include <libpq-fe.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #define LIBRARY "libpq.so.5"
+#define NEEDED "a PostgreSQL store needs " LIBRARY
 
-/* what it returns, its name, its parameters, the arguments to hand on */
 #define FUNCTIONS(X)                                                                               \
     X(char *, PQcmdStatus, (PGresult * r), (r))                                                    \
     X(PGconn *, PQconnectdbParams, (const char *const *k, const char *const *v, int e), (k, v, e)) \
@@ -66,45 +62,17 @@
     X(void, PQfreemem, (void *p), (p))
 
 static struct {
-#define MEMBER(type, name, parameters, arguments) type(*name) parameters;
-    FUNCTIONS(MEMBER) PROCEDURES(MEMBER)
-#undef MEMBER
+    FUNCTIONS(CLI_LATE_MEMBER) PROCEDURES(CLI_LATE_MEMBER)
 } real;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void *find(void *library, const char *name)
-{
-    void *found = library ? dlsym(library, name) : NULL;
-    if (!found) {
-        fprintf(stderr, "holdfast: a PostgreSQL store needs " LIBRARY ": %s\n", dlerror());
-        exit(CLI_STORE);
-    }
-    return found;
-}
-
 static void load(void)
 {
     void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
-#define FIND(type, name, parameters, arguments) *(void **)&real.name = find(library, #name);
-    FUNCTIONS(FIND)
-    PROCEDURES(FIND)
-#undef FIND
+    FUNCTIONS(CLI_LATE_FIND)
+    PROCEDURES(CLI_LATE_FIND)
 }
 
-#define FORWARD(type, name, parameters, arguments)                                                 \
-    type name parameters                                                                           \
-    {                                                                                              \
-        pthread_once(&once, load);                                                                 \
-        return real.name arguments;                                                                \
-    }
-FUNCTIONS(FORWARD)
-#undef FORWARD
-
-#define FORWARD(type, name, parameters, arguments)                                                 \
-    type name parameters                                                                           \
-    {                                                                                              \
-        pthread_once(&once, load);                                                                 \
-        real.name arguments;                                                                       \
-    }
-PROCEDURES(FORWARD)
+FUNCTIONS(CLI_LATE_FUNCTION)
+PROCEDURES(CLI_LATE_PROCEDURE)

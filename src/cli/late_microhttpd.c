@@ -1,18 +1,13 @@
-/* libmicrohttpd, loaded at its first use: it brings TLS with it, which costs every process that never serves. These
- * definitions stand in for it when the program is linked.
+/* libmicrohttpd, loaded at its first use: it brings TLS with it, which costs every process that never serves.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "cli/exit.h"
+#include "cli/late.h"
 
-#include <dlfcn.h>
 #include <microhttpd.h>
-#include <pthread.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #define LIBRARY "libmicrohttpd.so.12"
+#define NEEDED "serving needs " LIBRARY
 
-/* what it returns, its name, its parameters, the arguments to hand on */
 #define FUNCTIONS(X)                                                                               \
     X(enum MHD_Result, MHD_add_response_header,                                                    \
       (struct MHD_Response * r, const char *n, const char *v), (r, n, v))                          \
@@ -48,50 +43,22 @@
       (struct MHD_Daemon * d, enum MHD_DaemonInfoType t, ...), (d, t))
 
 static struct {
-#define MEMBER(type, name, parameters, arguments) type(*name) parameters;
-    FUNCTIONS(MEMBER) PROCEDURES(MEMBER) QUESTIONS(MEMBER)
-#undef MEMBER
+    FUNCTIONS(CLI_LATE_MEMBER) PROCEDURES(CLI_LATE_MEMBER) QUESTIONS(CLI_LATE_MEMBER)
 } real;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void *find(void *library, const char *name)
-{
-    void *found = library ? dlsym(library, name) : NULL;
-    if (!found) {
-        fprintf(stderr, "holdfast: serving needs " LIBRARY ": %s\n", dlerror());
-        exit(CLI_STORE);
-    }
-    return found;
-}
-
 static void load(void)
 {
     void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
-#define FIND(type, name, parameters, arguments) *(void **)&real.name = find(library, #name);
-    FUNCTIONS(FIND)
-    PROCEDURES(FIND)
-    QUESTIONS(FIND)
-#undef FIND
+    FUNCTIONS(CLI_LATE_FIND)
+    PROCEDURES(CLI_LATE_FIND)
+    QUESTIONS(CLI_LATE_FIND)
 }
 
-#define FORWARD(type, name, parameters, arguments)                                                 \
-    type name parameters                                                                           \
-    {                                                                                              \
-        pthread_once(&once, load);                                                                 \
-        return real.name arguments;                                                                \
-    }
-FUNCTIONS(FORWARD)
-QUESTIONS(FORWARD)
-#undef FORWARD
-
-#define FORWARD(type, name, parameters, arguments)                                                 \
-    type name parameters                                                                           \
-    {                                                                                              \
-        pthread_once(&once, load);                                                                 \
-        real.name arguments;                                                                       \
-    }
-PROCEDURES(FORWARD)
+FUNCTIONS(CLI_LATE_FUNCTION)
+PROCEDURES(CLI_LATE_PROCEDURE)
+QUESTIONS(CLI_LATE_FUNCTION)
 
 struct MHD_Daemon *MHD_start_daemon(unsigned int flags, uint16_t port,
                                     MHD_AcceptPolicyCallback accept, void *accept_arg,

@@ -3,6 +3,7 @@
 
 #include "util/clock.h"
 #include "util/error.h"
+#include "util/thread.h"
 
 #include <signal.h>
 #include <string.h>
@@ -50,11 +51,7 @@ static void *keep_renewing(void *arg)
 
 hf_code cli_renewer_start(struct cli_renewer *renewer, int64_t valid_until, hf_error *err)
 {
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&renewer->wake, &attributes);
-    pthread_condattr_destroy(&attributes);
+    hf__cond_init(&renewer->wake);
     pthread_mutex_init(&renewer->mutex, NULL);
     renewer->main_thread = pthread_self();
     renewer->stopping = false;

@@ -9,7 +9,5 @@
  * NULL only if `full`. Each refused line is named on stderr. */
 int cli_trigger_lines(struct cli_session *session, const char *file, bool full,
                       const hf_trigger_spec *base);
-/* Explains why a trigger was refused; returns the exit code. */
-int cli_trigger_fail(struct cli_session *session, const char *workflow, const hf_error *err);
 
 #endif

@@ -17,6 +17,8 @@ struct hf__ask {
 /* The first row of parameters, to be filled in; NULL if the statement takes nothing. */
 struct hf__cell *hf__ask_begin(struct hf__ask *ask, struct hf__engine *engine, enum hf__stmt stmt);
 hf_code hf__ask_send(struct hf__ask *ask, hf_error *err);
+/* The same; what the store says lives as long as `answer` (see answer.h), which may be NULL for lack of memory. */
+hf_code hf__ask_into(struct hf__ask *ask, void *answer, hf_error *err);
 void hf__ask_end(struct hf__ask *ask);
 
 #endif

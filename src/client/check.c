@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "kernel/batch.h"
 #include "kernel/chores.h"
 #include "util/duration.h"
 #include "util/error.h"
@@ -63,8 +62,7 @@ hf_code hf__check_duration(const char *what, int64_t duration, hf_error *err)
     return hf__fail(err, HF_INVALID, "%s must be between 0 and 100 years", what);
 }
 
-static hf_code check_range(const char *what, int64_t value, int64_t low, int64_t high,
-                           hf_error *err)
+hf_code hf__check_range(const char *what, int64_t value, int64_t low, int64_t high, hf_error *err)
 {
     if (value >= low && value <= high)
         return HF_OK;
@@ -161,16 +159,16 @@ hf_code hf__check_weight(const char *flow_key, int weight, hf_error *err)
     if (!flow_key)
         return hf__fail(err, HF_INVALID, "which flow key? \"\" is that of runs without one");
     hf_code code = *flow_key ? hf__label_check("flow key", flow_key, MAX_FLOW_KEY, err) : HF_OK;
-    return code == HF_OK ? check_range("weight", weight, 1, MAX_WEIGHT, err) : code;
+    return code == HF_OK ? hf__check_range("weight", weight, 1, MAX_WEIGHT, err) : code;
 }
 
 static hf_code check_rate(const char *what, const hf_rate *rate, hf_error *err)
 {
-    hf_code code = check_range(what, rate->count, 0, MAX_STARTS, err);
+    hf_code code = hf__check_range(what, rate->count, 0, MAX_STARTS, err);
     if (code == HF_OK && rate->count &&
         (rate->interval < HF_MILLISECONDS(1) || rate->interval > MAX_INTERVAL))
         code = hf__fail(err, HF_INVALID, "the interval of a %s must be from 1 ms to 31 days", what);
-    return code == HF_OK ? check_range("burst", rate->burst, 0, MAX_STARTS, err) : code;
+    return code == HF_OK ? hf__check_range("burst", rate->burst, 0, MAX_STARTS, err) : code;
 }
 
 /* The limits of a workflow, as far as they are set. */
@@ -178,9 +176,9 @@ static hf_code check_limits(const hf_workflow *workflow, unsigned mask, hf_error
 {
     hf_code code = HF_OK;
     if (mask & HF_SET_MAX_RUNNING)
-        code = check_range("max_running", workflow->max_running, 0, MAX_SLOTS, err);
+        code = hf__check_range("max_running", workflow->max_running, 0, MAX_SLOTS, err);
     if (code == HF_OK && mask & HF_SET_KEY_MAX_RUNNING)
-        code = check_range("key_max_running", workflow->key_max_running, 0, MAX_SLOTS, err);
+        code = hf__check_range("key_max_running", workflow->key_max_running, 0, MAX_SLOTS, err);
     if (code == HF_OK && mask & HF_SET_RATE)
         code = check_rate("rate", &workflow->rate, err);
     if (code == HF_OK && mask & HF_SET_KEY_RATE)
@@ -239,9 +237,9 @@ hf_code hf__check_trigger(const hf_trigger_spec *spec, size_t max_payload, hf_er
     if (code == HF_OK)
         code = check_trace(spec->trace, err);
     if (code == HF_OK)
-        code = check_range("priority", spec->priority, -MAX_PRIORITY, MAX_PRIORITY, err);
+        code = hf__check_range("priority", spec->priority, -MAX_PRIORITY, MAX_PRIORITY, err);
     if (code == HF_OK)
-        code = check_range("max_attempts", spec->max_attempts, 0, MAX_ATTEMPTS, err);
+        code = hf__check_range("max_attempts", spec->max_attempts, 0, MAX_ATTEMPTS, err);
     if (code == HF_OK)
         code = check_times(spec, err);
     if (code == HF_OK)
@@ -267,7 +265,7 @@ hf_code hf__check_signal(const hf_signal_spec *spec, size_t max_payload, hf_erro
     if (code == HF_OK)
         code = hf__check_json("payload", spec->payload, max_payload, err);
     if (code == HF_OK)
-        code = check_range("expected_revision", spec->expected_revision, 0, INT32_MAX, err);
+        code = hf__check_range("expected_revision", spec->expected_revision, 0, INT32_MAX, err);
     return code == HF_OK ? hf__check_duration("delay", spec->delay, err) : code;
 }
 
@@ -279,7 +277,7 @@ hf_code hf__check_change(const hf_change *change, hf_error *err)
     if (code == HF_OK && change->reason)
         code = hf__label_check("reason", change->reason, HF__MAX_REASON, err);
     if (code == HF_OK)
-        code = check_range("expected_revision", change->expected_revision, 0, INT32_MAX, err);
+        code = hf__check_range("expected_revision", change->expected_revision, 0, INT32_MAX, err);
     return code;
 }
 
@@ -304,7 +302,7 @@ hf_code hf__check_filter(const hf_filter *filter, hf_error *err)
     if (code == HF_OK)
         code = hf__check_time("created_before", filter->created_before, err);
     if (code == HF_OK)
-        code = check_range("limit", filter->limit, 0, 1000, err);
+        code = hf__check_range("limit", filter->limit, 0, 1000, err);
     return code;
 }
 
@@ -312,7 +310,7 @@ hf_code hf__check_workflow(const hf_workflow *workflow, unsigned mask, hf_error 
 {
     hf_code code = hf__check_workflow_name(workflow->name, false, err);
     if (code == HF_OK && mask & HF_SET_MAX_ATTEMPTS)
-        code = check_range("max_attempts", workflow->max_attempts, 1, MAX_ATTEMPTS, err);
+        code = hf__check_range("max_attempts", workflow->max_attempts, 1, MAX_ATTEMPTS, err);
     if (code == HF_OK && mask & HF_SET_RETRY_BASE)
         code = check_span("retry_base", workflow->retry_base, 0, HF_DAYS(365), err);
     if (code == HF_OK && mask & HF_SET_RETRY_CAP)
@@ -326,193 +324,4 @@ hf_code hf__check_workflow(const hf_workflow *workflow, unsigned mask, hf_error 
     if (code == HF_OK && mask & HF_SET_DEAD_LETTER && workflow->dead_letter)
         code = hf__check_workflow_name(workflow->dead_letter, false, err);
     return code == HF_OK ? check_limits(workflow, mask, err) : code;
-}
-
-static hf_code check_events(const hf_transition *t, size_t max_payload, hf_error *err)
-{
-    hf_code code = HF_OK;
-    for (size_t i = 0; code == HF_OK && i < t->event_count; i++) {
-        const hf_new_event *event = &t->events[i];
-        int kind = hf__event_kind(event->kind);
-        if (kind <= HF__LIFECYCLE)
-            code =
-                hf__fail(err, HF_INVALID, "an event's kind must be domain, step, task or signal");
-        if (code == HF_OK)
-            code =
-                hf__label_check("event name", event->name ? event->name : "", HF__MAX_LABEL, err);
-        if (code == HF_OK)
-            code = hf__check_optional_label("step", event->step, err);
-        if (code == HF_OK)
-            code = hf__check_json("event data", event->data, max_payload, err);
-    }
-    return code;
-}
-
-static hf_code check_timers(const hf_transition *t, size_t max_payload, hf_error *err)
-{
-    hf_code code = HF_OK;
-    for (size_t i = 0; code == HF_OK && i < t->timer_count; i++) {
-        const hf_new_timer *timer = &t->timers[i];
-        code = hf__label_check("timer key", timer->key ? timer->key : "", HF__MAX_LABEL, err);
-        if (code == HF_OK)
-            code = hf__check_duration("timer delay", timer->delay, err);
-        if (code == HF_OK)
-            code = hf__check_time("timer time", timer->at, err);
-        if (code == HF_OK)
-            code = hf__check_json("timer payload", timer->payload, max_payload, err);
-        if (code == HF_OK)
-            code = hf__check_optional_label("timer token", timer->token, err);
-    }
-    return code;
-}
-
-/* Roles are looked for in the text, so they are plain names: nothing in it is escaped. */
-static hf_code check_roles(const char *roles, hf_error *err)
-{
-    static const char space[] = " \t\r\n";
-    const char *at = roles ? roles + strspn(roles, space) : "[]";
-    bool ok = *at++ == '[';
-    at += strspn(at, space);
-    while (ok && *at != ']') {
-        size_t length = *at == '"' ? strcspn(at + 1, "\"") : 0;
-        char name[HF__NAME_MAX + 1];
-        ok = length > 0 && length <= HF__NAME_MAX;
-        if (!ok)
-            break;
-        memcpy(name, at + 1, length);
-        name[length] = '\0';
-        ok = hf__name_check("role", name, NULL) == HF_OK;
-        at += length + 2;
-        at += strspn(at, space);
-        if (*at == ',')
-            at += 1 + strspn(at + 1, space);
-    }
-    return ok ? HF_OK
-              : hf__fail(err, HF_INVALID,
-                         "task roles must be a JSON array of names: letters, digits and _ . : -");
-}
-
-hf_code hf__check_task(const hf_new_task *task, size_t max_payload, hf_error *err)
-{
-    hf_code code = hf__label_check("task name", task->name ? task->name : "", HF__MAX_LABEL, err);
-    if (code == HF_OK)
-        code = hf__check_optional_label("assignee", task->assignee, err);
-    if (code == HF_OK)
-        code = hf__check_json("task roles", task->roles, max_payload, err);
-    if (code == HF_OK)
-        code = check_roles(task->roles, err);
-    if (code == HF_OK)
-        code = hf__check_json("task payload", task->payload, max_payload, err);
-    if (code == HF_OK)
-        code = hf__check_json("task form", task->form, max_payload, err);
-    if (code == HF_OK)
-        code = hf__check_optional_label("task token", task->token, err);
-    return code == HF_OK ? hf__check_time("task due_at", task->due_at, err) : code;
-}
-
-static hf_code check_outgoing(const hf_transition *t, size_t max_payload, hf_error *err)
-{
-    hf_code code = HF_OK;
-    for (size_t i = 0; code == HF_OK && i < t->outbox_count; i++) {
-        const hf_new_outbox *entry = &t->outbox[i];
-        code = hf__label_check("outbox type", entry->type ? entry->type : "", HF__MAX_LABEL, err);
-        if (code == HF_OK && strncmp(entry->type, HF__CHORE_PREFIX, strlen(HF__CHORE_PREFIX)) == 0)
-            code = hf__fail(err, HF_INVALID,
-                            "types that begin with \"" HF__CHORE_PREFIX
-                            "\" are the engine's own: choose another");
-        if (code == HF_OK)
-            code = hf__check_json("outbox payload", entry->payload, max_payload, err);
-    }
-    for (size_t i = 0; code == HF_OK && i < t->task_count; i++)
-        code = hf__check_task(&t->tasks[i], max_payload, err);
-    return code;
-}
-
-/* A run that a turn starts. Whoever starts it waits for it, or names it: it cannot be another one's run. */
-static hf_code check_start(const hf_trigger_spec *spec, size_t max_payload, hf_error *err)
-{
-    hf_code code = hf__check_trigger(spec, max_payload, err);
-    if (code == HF_OK && spec->debounce_key)
-        code = hf__fail(err, HF_INVALID, "only a trigger of its own can be debounced, not \"%s\"",
-                        spec->workflow);
-    return code;
-}
-
-static hf_code check_started(const hf_transition *t, size_t max_payload, hf_error *err)
-{
-    hf_code code = HF_OK;
-    for (size_t i = 0; code == HF_OK && i < t->child_count; i++)
-        code = check_start(&t->children[i], max_payload, err);
-    for (size_t i = 0; code == HF_OK && i < t->start_count; i++)
-        code = check_start(&t->starts[i], max_payload, err);
-    return code;
-}
-
-static hf_code check_ids(const char *what, const char *const *ids, size_t count, hf_error *err)
-{
-    hf_code code = HF_OK;
-    for (size_t i = 0; code == HF_OK && i < count; i++)
-        code = hf__label_check(what, ids[i] ? ids[i] : "", HF__MAX_LABEL, err);
-    return code;
-}
-
-static hf_code check_outcome(const hf_transition *t, size_t max_payload, hf_error *err)
-{
-    hf_code code = check_range("turn", (int64_t)t->turn, HF_TURN_SUCCEED, HF_TURN_GO_ON, err);
-    if (code == HF_OK)
-        code = hf__check_json("state", t->state, max_payload, err);
-    if (code == HF_OK)
-        code = hf__check_json("result", t->result, max_payload, err);
-    if (code == HF_OK)
-        code = hf__check_json("error", t->error, max_payload, err);
-    if (code == HF_OK)
-        code = hf__check_optional_label("error_code", t->error_code, err);
-    if (code == HF_OK)
-        code = hf__check_optional_label("current_step", t->current_step, err);
-    if (code == HF_OK)
-        code = hf__check_optional_label("waiting_kind", t->waiting_kind, err);
-    if (code == HF_OK)
-        code = hf__check_optional_label("waiting_token", t->waiting_token, err);
-    if (code == HF_OK)
-        code = hf__check_duration("retry_delay", t->retry_delay, err);
-    if (code == HF_OK)
-        code = hf__check_time("waiting_until", t->waiting_until, err);
-    if (code == HF_OK)
-        code = check_range("wait_children", t->wait_children, 0, 10000000, err);
-    if (code == HF_OK && t->last_error && !hf__utf8_valid(t->last_error, strlen(t->last_error)))
-        code = hf__fail(err, HF_INVALID, "last_error is not valid UTF-8");
-    return code;
-}
-
-hf_code hf__check_transition(const hf_transition *t, size_t max_payload, hf_error *err)
-{
-    hf_code code = hf__check_version("hf_transition", t->version, HF_TRANSITION_VERSION, err);
-    if (code == HF_OK)
-        code = check_outcome(t, max_payload, err);
-    if (code == HF_OK)
-        code = check_events(t, max_payload, err);
-    if (code == HF_OK)
-        code = check_timers(t, max_payload, err);
-    if (code == HF_OK)
-        code = check_outgoing(t, max_payload, err);
-    if (code == HF_OK)
-        code = check_started(t, max_payload, err);
-    if (code == HF_OK)
-        code = check_ids("consumed signal", t->consumed, t->consumed_count, err);
-    if (code == HF_OK)
-        code = check_ids("blamed signal", t->blamed, t->blamed_count, err);
-    if (code == HF_OK)
-        code = check_ids("timer key", t->cancelled_timers, t->cancelled_timer_count, err);
-    if (code == HF_OK)
-        code = check_ids("task token", t->withdrawn_tasks, t->withdrawn_task_count, err);
-    return code;
-}
-
-hf_code hf__check_step(const hf_step_record *step, size_t max_payload, hf_error *err)
-{
-    hf_code code = hf__label_check("step name", step->name ? step->name : "", HF__MAX_LABEL, err);
-    const char *status = step->status ? step->status : "";
-    if (code == HF_OK && strcmp(status, "succeeded") != 0 && strcmp(status, "failed") != 0)
-        code = hf__fail(err, HF_INVALID, "a step's status is \"succeeded\" or \"failed\"");
-    return code == HF_OK ? hf__check_json("step data", step->data, max_payload, err) : code;
 }

@@ -17,6 +17,7 @@ hf_code hf__check_json(const char *what, const char *json, size_t limit, hf_erro
 hf_code hf__check_optional_label(const char *what, const char *text, hf_error *err);
 hf_code hf__check_time(const char *what, int64_t time, hf_error *err);
 hf_code hf__check_duration(const char *what, int64_t duration, hf_error *err);
+hf_code hf__check_range(const char *what, int64_t value, int64_t low, int64_t high, hf_error *err);
 /* `internal`: names that begin with "holdfast." are allowed. */
 hf_code hf__check_workflow_name(const char *name, bool internal, hf_error *err);
 /* "billing.charge.v1", "billing.", "billing.*" or "*": a star stands at the end or nowhere. */

@@ -165,3 +165,19 @@ hf_code hf__count_workers(hf_client *client, hf_workflow *workflows, size_t coun
     hf_worker_list_free(workers);
     return HF_OK;
 }
+
+static hf_code nothing(const struct hf__driver *driver, struct hf__conn *conn, void *arg,
+                       hf_error *err)
+{
+    (void)driver;
+    (void)conn;
+    (void)arg;
+    (void)err;
+    return HF_OK;
+}
+
+hf_code hf__tell_workers(hf_client *client, hf_error *err)
+{
+    struct hf__wake wake = { .workflows_changed = true };
+    return hf__engine_transact(client->engine, nothing, NULL, &wake, err);
+}

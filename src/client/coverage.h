@@ -1,4 +1,4 @@
-/* Whether a live worker could run a workflow. Asked at most once a second.
+/* What workers serve: whether a live one could run a workflow, asked at most once a second, and telling them of changes.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef HF_CLIENT_COVERAGE_H
 #define HF_CLIENT_COVERAGE_H
@@ -11,6 +11,8 @@ hf_code hf__covered(hf_client *client, const char *workflow, bool *uncovered, hf
 bool hf__covered_known(hf_client *client, const char *workflow);
 /* Fills in how many live workers serve each workflow. */
 hf_code hf__count_workers(hf_client *client, hf_workflow *workflows, size_t count, hf_error *err);
+/* Workers learn of a new or changed workflow, or of a tenant that was disabled, at once. */
+hf_code hf__tell_workers(hf_client *client, hf_error *err);
 /* Whether a worker's tenants, a JSON array, include this one. */
 bool hf__tenant_listed(const char *tenants, const char *tenant);
 /* Whether "billing.*", "billing." or "billing.charge.v1" serves a workflow. */

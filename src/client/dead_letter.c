@@ -53,11 +53,7 @@ hf_code hf_dead_letter_get(hf_client *client, hf_dead_letter **out, hf_id id, hf
     c[0] = hf__number(client->tenant_id);
     c[1] = hf__uuid(&id);
     hf_dead_letter *letter = hf__answer_new(sizeof *letter);
-    hf_code code = letter ? HF_OK : hf__nomem(err);
-    if (code == HF_OK) {
-        hf__table_init(&ask.out, hf__answer_arena(letter), ask.out.ncolumns);
-        code = hf__ask_send(&ask, err);
-    }
+    hf_code code = hf__ask_into(&ask, letter, err);
     if (code == HF_OK && ask.out.nrows == 0)
         code = no_such_letter(err);
     if (code == HF_OK) {
@@ -125,11 +121,7 @@ hf_code hf_dead_letter_list(hf_client *client, hf_dead_letters **out,
     c[3] = hf__uuid_or_null(&filter->run);
     c[4] = hf__text(filter->reason);
     hf_dead_letters *page = hf__answer_new(sizeof *page);
-    code = page ? HF_OK : hf__nomem(err);
-    if (code == HF_OK) {
-        hf__table_init(&ask.out, hf__answer_arena(page), ask.out.ncolumns);
-        code = hf__ask_send(&ask, err);
-    }
+    code = hf__ask_into(&ask, page, err);
     if (code == HF_OK)
         code = fill_page(page, &ask.out, limit, err);
     if (code == HF_OK)

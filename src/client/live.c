@@ -27,11 +27,7 @@ struct list {
 static hf_code answer_list(struct hf__ask *ask, struct list **out, size_t size, hf_error *err)
 {
     struct list *list = hf__answer_new(sizeof *list);
-    hf_code code = list ? HF_OK : hf__nomem(err);
-    if (code == HF_OK) {
-        hf__table_init(&ask->out, hf__answer_arena(list), ask->out.ncolumns);
-        code = hf__ask_send(ask, err);
-    }
+    hf_code code = hf__ask_into(ask, list, err);
     if (code == HF_OK) {
         list->count = (size_t)ask->out.nrows;
         list->items = hf__arena_calloc(hf__answer_arena(list), list->count + 1, size);

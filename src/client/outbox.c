@@ -107,11 +107,9 @@ hf_code hf_outbox_list(hf_client *client, hf_outbox_page **out, const hf_outbox_
     c[1] = hf__number_or_null(before);
     c[2] = hf__number(limit + 1);
     c[5] = hf__uuid_or_null(&filter->run);
-    code = page ? fill_type(&ask, filter->type, err) : hf__nomem(err);
-    if (code == HF_OK) {
-        hf__table_init(&ask.out, hf__answer_arena(page), ask.out.ncolumns);
-        code = hf__ask_send(&ask, err);
-    }
+    code = fill_type(&ask, filter->type, err);
+    if (code == HF_OK)
+        code = hf__ask_into(&ask, page, err);
     if (code == HF_OK)
         code = fill_page(page, &ask.out, limit, err);
     if (code == HF_OK)

@@ -7,16 +7,14 @@
 #include "client/ask.h"
 #include "client/check.h"
 #include "client/client.h"
-#include "client/ids.h"
 #include "kernel/chores.h"
 #include "schedule/spec.h"
 #include "util/buffer.h"
 #include "util/error.h"
 #include "util/text.h"
 
-#define TRIES 5          /* others may create or delete the same schedule meanwhile */
-#define STATE_ROOM 4096  /* bytes of the state beside the settings */
-#define ATTEMPTS 1000000 /* a schedule does not end because its store was away */
+#define TRIES 5         /* others may create or delete the same schedule meanwhile */
+#define STATE_ROOM 4096 /* bytes of the state beside the settings */
 #define PAGE 1000
 
 void hf_schedule_free(hf_schedule *schedule)
@@ -111,24 +109,12 @@ static hf_code create(hf_client *client, const struct setting *setting, hf_error
         .waiting_kind = "schedule",
         .waiting_until = setting->first,
     };
+    hf_triggered made;
     spec.workflow = HF__CHORE_SCHEDULE;
     spec.key = setting->spec->name;
     spec.input = setting->input;
-    spec.max_attempts = ATTEMPTS;
-    struct hf__op op = {
-        .kind = HF__OP_TRIGGER,
-        .tenant = client->tenant_id,
-        .actor = client->actor,
-        .trigger = { .id = hf__new_id(), .spec = &spec, .initial = &initial },
-        .error = err,
-    };
-    hf_code code = hf__workflow_ensure(client, HF__CHORE_SCHEDULE, err);
-    if (code != HF_OK)
-        return code;
-    hf__engine_apply(client->engine, &op, 1);
-    if (op.code == HF_OK && op.trigger.existed)
-        return HF_CONFLICT;
-    return op.code;
+    hf_code code = hf__chore_start(client, &made, &spec, &initial, err);
+    return code == HF_OK && made.existed ? HF_CONFLICT : code;
 }
 
 /* A schedule that has ended makes place for a new one. */
@@ -392,11 +378,7 @@ static const char *tags_of(const hf_schedule_spec *spec, struct hf__arena *arena
     struct hf__buffer json = { 0 };
     if (spec->tag_count == 0)
         return NULL;
-    for (size_t i = 0; i < spec->tag_count; i++) {
-        hf__buffer_add_text(&json, i ? "," : "[");
-        hf__buffer_add_json_string(&json, spec->tags[i], strlen(spec->tags[i]));
-    }
-    hf__buffer_add_text(&json, "]");
+    hf__buffer_add_json_strings(&json, spec->tags, spec->tag_count);
     const char *text = json.failed ? NULL : hf__arena_strdup(arena, json.data);
     hf__buffer_free(&json);
     return text;

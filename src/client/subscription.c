@@ -15,8 +15,7 @@
 #include "util/error.h"
 #include "util/text.h"
 
-#define TRIES 5          /* others may create or delete the same subscription meanwhile */
-#define ATTEMPTS 1000000 /* a dispatcher does not end because its store was away */
+#define TRIES 5 /* others may create or delete the same subscription meanwhile */
 #define DEFAULT_FAILURES 10
 #define MAX_FAILURES 100000
 #define MAX_PATTERNS 100
@@ -117,22 +116,12 @@ static hf_code start_run(hf_client *client, const char *name, hf_id *run, hf_err
         .turn = HF_TURN_WAIT,
         .waiting_kind = HF__WAITING_OUTBOX,
     };
+    hf_triggered made;
     spec.workflow = HF__CHORE_DISPATCH;
     spec.key = name;
-    spec.max_attempts = ATTEMPTS;
-    struct hf__op op = {
-        .kind = HF__OP_TRIGGER,
-        .tenant = client->tenant_id,
-        .actor = client->actor,
-        .trigger = { .id = hf__new_id(), .spec = &spec, .initial = &initial },
-        .error = err,
-    };
-    hf_code code = hf__workflow_ensure(client, HF__CHORE_DISPATCH, err);
-    if (code != HF_OK)
-        return code;
-    hf__engine_apply(client->engine, &op, 1);
-    *run = op.trigger.existed ? op.trigger.existing : op.trigger.id;
-    return op.code;
+    hf_code code = hf__chore_start(client, &made, &spec, &initial, err);
+    *run = made.id;
+    return code;
 }
 
 /* A run that somebody ended makes place for a new one. */
@@ -158,12 +147,10 @@ static hf_code ensure_run(hf_client *client, const char *name, hf_id *run, hf_er
 
 static char *filter_json(const hf_subscription_spec *spec, struct hf__arena *arena)
 {
+    static const char *const all[] = { "*" };
     struct hf__buffer json = { 0 };
-    for (size_t i = 0; i < spec->event_count; i++) {
-        hf__buffer_add_text(&json, i ? "," : "[");
-        hf__buffer_add_json_string(&json, spec->events[i], strlen(spec->events[i]));
-    }
-    hf__buffer_add_text(&json, spec->event_count ? "]" : "[\"*\"]");
+    hf__buffer_add_json_strings(&json, spec->event_count ? spec->events : all,
+                                spec->event_count ? spec->event_count : 1);
     char *text = json.failed ? NULL : hf__arena_strdup(arena, json.data);
     hf__buffer_free(&json);
     return text;
@@ -276,11 +263,7 @@ static hf_code read_all(hf_client *client, const char *name, hf_subscriptions **
     c[0] = hf__number(client->tenant_id);
     c[1] = hf__text(name);
     *list = hf__answer_new(sizeof **list);
-    hf_code code = *list ? HF_OK : hf__nomem(err);
-    if (code == HF_OK) {
-        hf__table_init(&ask.out, hf__answer_arena(*list), ask.out.ncolumns);
-        code = hf__ask_send(&ask, err);
-    }
+    hf_code code = hf__ask_into(&ask, *list, err);
     if (code == HF_OK) {
         struct hf__arena *arena = hf__answer_arena(*list);
         (*list)->count = (size_t)ask.out.nrows;

@@ -50,9 +50,7 @@ hf_code hf_task_get(hf_client *client, hf_task **out, hf_id id, hf_error *err)
     hf_task *task = hf__answer_new(sizeof *task);
     c[0] = hf__number(client->tenant_id);
     c[1] = hf__uuid(&id);
-    if (task)
-        hf__table_init(&ask.out, hf__answer_arena(task), ask.out.ncolumns);
-    hf_code code = task ? hf__ask_send(&ask, err) : hf__nomem(err);
+    hf_code code = hf__ask_into(&ask, task, err);
     if (code == HF_OK && ask.out.nrows == 0)
         code = hf__fail(err, HF_NOT_FOUND, "there is no such task in this tenant");
     if (code == HF_OK) {
@@ -202,9 +200,7 @@ hf_code hf_task_list(hf_client *client, hf_task_page **out, const hf_task_filter
     c[2] = hf__uuid(&place.id);
     c[3] = hf__number(limit + 1);
     fill_filter(&ask, filter, mask);
-    if (page)
-        hf__table_init(&ask.out, hf__answer_arena(page), ask.out.ncolumns);
-    code = page ? hf__ask_send(&ask, err) : hf__nomem(err);
+    code = hf__ask_into(&ask, page, err);
     if (code == HF_OK)
         code = fill_page(page, &ask.out, limit, filter->by_due, err);
     if (code == HF_OK)

@@ -11,14 +11,20 @@
 #include "client/ids.h"
 #include "client/role.h"
 #include "client/token.h"
+#include "util/base64.h"
+#include "util/digest.h"
 #include "util/error.h"
-#include "util/secret.h"
+#include "util/random.h"
 #include "util/text.h"
 
 #define PREFIX "hf_" /* by which scanners of published code know a secret of ours */
 #define ROOT_TENANT "default"
 
-_Static_assert(sizeof PREFIX - 1 + HF__SECRET_TEXT == HF_TOKEN_SECRET, "the secret's length");
+enum { RANDOM_BYTES = 32 };
+
+/* One character less than with padding. */
+_Static_assert(sizeof PREFIX - 1 + HF__BASE64_TEXT(RANDOM_BYTES) - 1 == HF_TOKEN_SECRET,
+               "the secret's length");
 
 /* ---- Making one ---- */
 
@@ -39,13 +45,26 @@ static hf_code check_spec(const hf_client *client, const hf_token_spec *spec, hf
     return code;
 }
 
+/* What the store keeps of it. */
+static hf_code digest_of(const char *secret, char out[HF__DIGEST_TEXT], hf_error *err)
+{
+    struct hf__digest digest;
+    hf_code code = hf__digest_of(&digest, secret, strlen(secret), err);
+    if (code == HF_OK)
+        hf__digest_text(&digest, out);
+    return code;
+}
+
 static hf_code make_secret(char secret[HF_TOKEN_SECRET], char digest[HF__DIGEST_TEXT],
                            hf_error *err)
 {
-    strcpy(secret, PREFIX);
-    if (!hf__secret_make(secret + sizeof PREFIX - 1))
+    unsigned char bytes[RANDOM_BYTES];
+    if (!hf__random_bytes(bytes, sizeof bytes))
         return hf__fail(err, HF_INTERNAL, "the operating system has no random numbers to give");
-    return hf__digest(secret, strlen(secret), digest) ? HF_OK : hf__nomem(err);
+    strcpy(secret, PREFIX);
+    hf__base64url_encode(bytes, sizeof bytes, secret + sizeof PREFIX - 1);
+    explicit_bzero(bytes, sizeof bytes);
+    return digest_of(secret, digest, err);
 }
 
 static hf_code store(hf_client *client, hf_token_made *made, const char *digest,
@@ -130,11 +149,7 @@ hf_code hf_token_list(hf_client *client, hf_tokens **out, hf_error *err)
     struct hf__ask ask;
     hf__ask_begin(&ask, client->engine, HF__STMT_LIST_TOKENS)[0] = hf__number(client->tenant_id);
     hf_tokens *list = hf__answer_new(sizeof *list);
-    hf_code code = list ? HF_OK : hf__nomem(err);
-    if (code == HF_OK) {
-        hf__table_init(&ask.out, hf__answer_arena(list), ask.out.ncolumns);
-        code = hf__ask_send(&ask, err);
-    }
+    hf_code code = hf__ask_into(&ask, list, err);
     if (code == HF_OK)
         code = read_tokens(list, &ask.out, err);
     if (code == HF_OK)
@@ -231,7 +246,7 @@ hf_code hf_token_check(hf_client *client, const char *secret, hf_token_access *o
     hf_code code = HF_OK;
     *out = (hf_token_access){ .refusal = HF_TOKEN_UNKNOWN };
     if (looks_right(secret)) {
-        code = hf__digest(secret, strlen(secret), digest) ? HF_OK : hf__nomem(err);
+        code = digest_of(secret, digest, err);
         if (code == HF_OK)
             code = find(client, digest, out, err);
     }

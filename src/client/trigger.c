@@ -96,6 +96,27 @@ hf_code hf_trigger(hf_client *client, hf_triggered *out, const hf_trigger_spec *
     return hf_trigger_with(client, out, spec, NULL, err);
 }
 
+/* What users cannot name is not checked as what they send. */
+hf_code hf__chore_start(hf_client *client, hf_triggered *out, hf_trigger_spec *spec,
+                        const hf_transition *initial, hf_error *err)
+{
+    struct hf__op op = {
+        .kind = HF__OP_TRIGGER,
+        .tenant = client->tenant_id,
+        .actor = client->actor,
+        .trigger = { .id = hf__new_id(), .spec = spec, .initial = initial },
+        .error = err,
+    };
+    *out = (hf_triggered){ 0 };
+    spec->max_attempts = HF__CHORE_ATTEMPTS;
+    out->code = hf__workflow_ensure(client, spec->workflow, err);
+    if (out->code != HF_OK)
+        return out->code;
+    hf__engine_apply(client->engine, &op, 1);
+    out->code = answer(&op, out);
+    return out->code;
+}
+
 static void submitted_done(struct hf__op *op, void *arg)
 {
     struct hf__trigger_call *call = arg;

@@ -10,6 +10,7 @@
 #include "client/watch.h"
 #include "util/clock.h"
 #include "util/error.h"
+#include "util/thread.h"
 
 #define SAFETY_LOOK HF_SECONDS(5) /* for wake-ups that got lost, and behind poolers */
 
@@ -34,12 +35,8 @@ static void hear(const struct hf__heard *heard, void *arg)
 
 static hf_code waiter_start(struct waiter *waiter, hf_client *client, hf_id run, hf_error *err)
 {
-    pthread_condattr_t attr;
     *waiter = (struct waiter){ .run = run, .mutex = PTHREAD_MUTEX_INITIALIZER };
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&waiter->heard, &attr);
-    pthread_condattr_destroy(&attr);
+    hf__cond_init(&waiter->heard);
     return hf__engine_listen(client->engine, &waiter->ear, hear, waiter, err);
 }
 

@@ -1,4 +1,4 @@
-/* Workflows, workers and tenants.
+/* Workflows.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
@@ -22,23 +22,6 @@ static hf_code create(hf_client *client, const char *name, bool *created, hf_err
     *created = code == HF_OK && ask.out.nrows > 0;
     hf__ask_end(&ask);
     return code;
-}
-
-static hf_code nothing(const struct hf__driver *driver, struct hf__conn *conn, void *arg,
-                       hf_error *err)
-{
-    (void)driver;
-    (void)conn;
-    (void)arg;
-    (void)err;
-    return HF_OK;
-}
-
-/* Workers that serve its prefix learn of a new or changed workflow at once. */
-static hf_code tell_workers(hf_client *client, hf_error *err)
-{
-    struct hf__wake wake = { .workflows_changed = true };
-    return hf__engine_transact(client->engine, nothing, NULL, &wake, err);
 }
 
 static void put_rate(struct hf__cell *c, const hf_rate *rate)
@@ -122,7 +105,7 @@ hf_code hf_workflow_weight(hf_client *client, const char *workflow, const char *
                         "no workflow is named \"%s\": create it with `holdfast workflow create %s`",
                         workflow, workflow);
     hf__ask_end(&ask);
-    return code == HF_OK ? tell_workers(client, err) : code;
+    return code == HF_OK ? hf__tell_workers(client, err) : code;
 }
 
 hf_code hf_workflow_set(hf_client *client, const hf_workflow *workflow, unsigned mask,
@@ -131,7 +114,7 @@ hf_code hf_workflow_set(hf_client *client, const hf_workflow *workflow, unsigned
     hf_code code = hf__check_workflow(workflow, mask, err);
     if (code == HF_OK)
         code = set_fields(client, workflow, mask, err);
-    return code == HF_OK ? tell_workers(client, err) : code;
+    return code == HF_OK ? hf__tell_workers(client, err) : code;
 }
 
 hf_code hf_workflow_put(hf_client *client, const hf_workflow *workflow, unsigned mask,
@@ -144,7 +127,7 @@ hf_code hf_workflow_put(hf_client *client, const hf_workflow *workflow, unsigned
     if (code == HF_OK && mask)
         code = set_fields(client, workflow, mask, err);
     if (code == HF_OK && (created || mask))
-        code = tell_workers(client, err);
+        code = hf__tell_workers(client, err);
     return code;
 }
 
@@ -152,7 +135,7 @@ hf_code hf__workflow_ensure(hf_client *client, const char *name, hf_error *err)
 {
     bool created = false;
     hf_code code = create(client, name, &created, err);
-    return code == HF_OK && created ? tell_workers(client, err) : code;
+    return code == HF_OK && created ? hf__tell_workers(client, err) : code;
 }
 
 static void read_rate(hf_rate *rate, const struct hf__cell *c)
@@ -287,122 +270,5 @@ hf_code hf_workflow_list(hf_client *client, hf_workflows **out, const char *pref
         *out = list;
     else
         hf__answer_free(list);
-    return code;
-}
-
-/* ---- Workers ---- */
-
-static void read_worker(hf_worker_info *worker, const struct hf__cell *c)
-{
-    worker->name = hf__as_text(c[0]);
-    worker->tenants = hf__as_text(c[1]);
-    worker->serves = hf__as_text(c[2]);
-    worker->host = hf__as_text(c[3]);
-    worker->pid = (int)hf__as_number(c[4]);
-    worker->program = hf__as_text(c[5]);
-    worker->threads = (int)hf__as_number(c[6]);
-    worker->running = hf__as_number(c[7]);
-    worker->idle = hf__as_number(c[8]) != 0;
-    worker->draining = hf__as_number(c[9]) != 0;
-    worker->started_at = hf__as_number(c[10]);
-    worker->seen_at = hf__as_number(c[11]);
-    worker->live = hf__as_number(c[12]) != 0;
-}
-
-/* A worker may serve tenants whose names are not for this client to know. */
-static hf_code hide_others(hf_client *client, hf_worker_info *worker, struct hf__arena *arena,
-                           hf_error *err)
-{
-    if (!hf__tenant_listed(worker->tenants, "*"))
-        worker->tenants = hf__arena_printf(arena, "[\"%s\"]", client->tenant);
-    return worker->tenants ? HF_OK : hf__nomem(err);
-}
-
-hf_code hf_workers(hf_client *client, hf_worker_list **out, hf_error *err)
-{
-    struct hf__ask ask;
-    hf__ask_begin(&ask, client->engine, HF__STMT_LIST_WORKERS);
-    hf_worker_list *list = hf__answer_new(sizeof *list);
-    hf_code code = list ? HF_OK : hf__nomem(err);
-    if (code == HF_OK) {
-        hf__table_init(&ask.out, hf__answer_arena(list), ask.out.ncolumns);
-        code = hf__ask_send(&ask, err);
-    }
-    if (code == HF_OK) {
-        list->items = hf__arena_calloc(hf__answer_arena(list), (size_t)ask.out.nrows + 1,
-                                       sizeof *list->items);
-        code = list->items ? HF_OK : hf__nomem(err);
-    }
-    for (int i = 0; code == HF_OK && i < ask.out.nrows; i++) {
-        const struct hf__cell *c = hf__table_row(&ask.out, i);
-        if (!hf__tenant_listed(hf__as_text(c[1]), client->tenant))
-            continue;
-        read_worker(&list->items[list->count], c);
-        code = hide_others(client, &list->items[list->count++], hf__answer_arena(list), err);
-    }
-    if (code == HF_OK)
-        *out = list;
-    else
-        hf__answer_free(list);
-    hf__ask_end(&ask);
-    return code;
-}
-
-/* ---- Tenants ---- */
-
-hf_code hf_tenant_create(hf_client *client, const char *name, hf_error *err)
-{
-    hf_code code = hf__name_check("tenant", name ? name : "", err);
-    if (code != HF_OK)
-        return code;
-    struct hf__ask ask;
-    hf__ask_begin(&ask, client->engine, HF__STMT_PUT_TENANT)[0] = hf__text(name);
-    code = hf__ask_send(&ask, err);
-    hf__ask_end(&ask);
-    return code;
-}
-
-hf_code hf_tenant_disable(hf_client *client, const char *name, bool disabled, hf_error *err)
-{
-    hf_code code = hf__name_check("tenant", name ? name : "", err);
-    if (code != HF_OK)
-        return code;
-    struct hf__ask ask;
-    struct hf__cell *c = hf__ask_begin(&ask, client->engine, HF__STMT_SET_TENANT_DISABLED);
-    c[0] = hf__text(name);
-    c[1] = hf__number(disabled);
-    code = hf__ask_send(&ask, err);
-    if (code == HF_OK && ask.out.nrows == 0)
-        code = hf__fail(err, HF_NOT_FOUND, "there is no tenant \"%s\"", name);
-    hf__ask_end(&ask);
-    return code == HF_OK ? tell_workers(client, err) : code;
-}
-
-hf_code hf_tenant_list(hf_client *client, hf_tenants **out, hf_error *err)
-{
-    struct hf__ask ask;
-    hf__ask_begin(&ask, client->engine, HF__STMT_LIST_TENANTS);
-    hf_tenants *list = hf__answer_new(sizeof *list);
-    hf_code code = list ? HF_OK : hf__nomem(err);
-    if (code == HF_OK) {
-        hf__table_init(&ask.out, hf__answer_arena(list), ask.out.ncolumns);
-        code = hf__ask_send(&ask, err);
-    }
-    if (code == HF_OK) {
-        list->count = (size_t)ask.out.nrows;
-        list->items =
-            hf__arena_calloc(hf__answer_arena(list), list->count + 1, sizeof *list->items);
-        code = list->items ? HF_OK : hf__nomem(err);
-    }
-    for (size_t i = 0; code == HF_OK && i < list->count; i++) {
-        const struct hf__cell *c = hf__table_row(&ask.out, (int)i);
-        list->items[i] =
-            (hf_tenant){ hf__as_text(c[0]), hf__as_number(c[1]) != 0, hf__as_number(c[2]) };
-    }
-    if (code == HF_OK)
-        *out = list;
-    else
-        hf__answer_free(list);
-    hf__ask_end(&ask);
     return code;
 }

@@ -1,12 +1,9 @@
-/* libcurl and libcrypto, loaded at their first use: they bring two dozen libraries with them, and only those who deliver
- * events need them.
+/* libcurl, loaded at its first use: it brings two dozen libraries with it, and only those who deliver events need it.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef HF_OUTBOX_LIBRARY_H
 #define HF_OUTBOX_LIBRARY_H
 
 #include <curl/curl.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
 
 #include <holdfast/error.h>
 
@@ -26,19 +23,15 @@
     X(curl_multi_cleanup)                                                                          \
     X(curl_slist_append)                                                                           \
     X(curl_slist_free_all)
-#define HF__CRYPTO_FUNCTIONS(X)                                                                    \
-    X(EVP_sha256)                                                                                  \
-    X(HMAC)
 
 /* The headers have macros of some names, which check types: these members are called past them. */
 struct hf__library {
 #define MEMBER(name) __typeof__(name) *f_##name;
     HF__CURL_FUNCTIONS(MEMBER)
-    HF__CRYPTO_FUNCTIONS(MEMBER)
 #undef MEMBER
 };
 
-/* The same for all threads, loaded once; HF_HANDLER_FAILED if one is not installed. */
+/* The same for all threads, loaded once; HF_HANDLER_FAILED if it is not installed. */
 hf_code hf__library_get(const struct hf__library **out, hf_error *err);
 
 #endif

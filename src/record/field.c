@@ -14,21 +14,21 @@ const struct hf__field *hf__field_find(const struct hf__field *fields, const cha
     return NULL;
 }
 
-static const void *place(const struct hf__field *field, const void *record)
+const void *hf__field_place(const struct hf__field *field, const void *record)
 {
     return (const char *)record + field->offset;
 }
 
-static const char *text_of(const struct hf__field *field, const void *record)
+const char *hf__field_text(const struct hf__field *field, const void *record)
 {
-    return *(const char *const *)place(field, record);
+    return *(const char *const *)hf__field_place(field, record);
 }
 
-static int64_t number_of(const struct hf__field *field, const void *record)
+int64_t hf__field_number(const struct hf__field *field, const void *record)
 {
     if (field->kind == HF__FIELD_INT)
-        return *(const int *)place(field, record);
-    return *(const int64_t *)place(field, record);
+        return *(const int *)hf__field_place(field, record);
+    return *(const int64_t *)hf__field_place(field, record);
 }
 
 /* A line break outside of a string may be any white space, and inside it cannot be. */
@@ -71,23 +71,23 @@ static void add_json_value(struct hf__buffer *out, const struct hf__field *field
                            const void *record)
 {
     switch (field->kind) {
-    case HF__FIELD_TEXT: hf__json_add_text(out, text_of(field, record)); break;
+    case HF__FIELD_TEXT: hf__json_add_text(out, hf__field_text(field, record)); break;
     case HF__FIELD_JSON:
     case HF__FIELD_WORDS: {
-        const char *json = text_of(field, record);
+        const char *json = hf__field_text(field, record);
         add_json_on_one_line(out, json ? json : "null");
         break;
     }
     case HF__FIELD_INT:
-    case HF__FIELD_INT64: hf__buffer_addf(out, "%" PRId64, number_of(field, record)); break;
+    case HF__FIELD_INT64: hf__buffer_addf(out, "%" PRId64, hf__field_number(field, record)); break;
     case HF__FIELD_BOOL:
-        hf__buffer_add_text(out, *(const bool *)place(field, record) ? "true" : "false");
+        hf__buffer_add_text(out, *(const bool *)hf__field_place(field, record) ? "true" : "false");
         break;
-    case HF__FIELD_TIME: hf__json_add_time(out, number_of(field, record)); break;
-    case HF__FIELD_DURATION: add_json_duration(out, number_of(field, record)); break;
-    case HF__FIELD_ID: hf__json_add_id(out, *(const hf_id *)place(field, record)); break;
+    case HF__FIELD_TIME: hf__json_add_time(out, hf__field_number(field, record)); break;
+    case HF__FIELD_DURATION: add_json_duration(out, hf__field_number(field, record)); break;
+    case HF__FIELD_ID: hf__json_add_id(out, *(const hf_id *)hf__field_place(field, record)); break;
     case HF__FIELD_STATUS:
-        hf__json_add_text(out, hf_status_name(*(const hf_status *)place(field, record)));
+        hf__json_add_text(out, hf_status_name(*(const hf_status *)hf__field_place(field, record)));
         break;
     case HF__FIELD_STATUSES: hf__buffer_add_text(out, "null"); break;
     }

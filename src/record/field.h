@@ -44,6 +44,10 @@ extern const struct hf__field hf__dead_letter_fields[];
 extern const struct hf__field hf__audit_problem_fields[];
 
 const struct hf__field *hf__field_find(const struct hf__field *fields, const char *name);
+/* Where a field lies in a record; its value, if it is a text, or a number of any kind. */
+const void *hf__field_place(const struct hf__field *field, const void *record);
+const char *hf__field_text(const struct hf__field *field, const void *record);
+int64_t hf__field_number(const struct hf__field *field, const void *record);
 /* Adds the record as a JSON object on one line, with all its fields. */
 void hf__record_json(struct hf__buffer *out, const struct hf__field *fields, const void *record);
 /* Adds the members of such an object, without the braces. */

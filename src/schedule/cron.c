@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "schedule/cron.h"
 
+#include "schedule/calendar.h"
 #include "util/duration.h"
 #include "util/error.h"
 
@@ -9,11 +10,10 @@
 #include <strings.h>
 
 #define SECOND INT64_C(1000000)
-#define DAY 86400
 #define EVERY_MIN SECOND
-#define EVERY_MAX (366 * DAY * SECOND)
+#define EVERY_MAX (366 * HF__DAY * SECOND)
 /* Dates that come most seldom: 29 February on a weekday, across a century without leap day. */
-#define HORIZON (INT64_C(60) * 366 * DAY)
+#define HORIZON (INT64_C(60) * 366 * HF__DAY)
 #define LAST_SECOND (HF__TIME_MAX / SECOND)
 
 /* ---- Parsing ---- */
@@ -259,9 +259,9 @@ static int time_of_day(const struct hf__cron *cron, int from)
 /* The first match in [from, until) of local time, counted in seconds as if it were UTC; -1: none. */
 static int64_t match_local(const struct hf__cron *cron, int64_t from, int64_t until)
 {
-    int64_t year, days = from / DAY;
-    int month, day, start = (int)(from % DAY);
-    while (days * DAY < until) {
+    int64_t year, days = from / HF__DAY;
+    int month, day, start = (int)(from % HF__DAY);
+    while (days * HF__DAY < until) {
         hf__date_of(days, &year, &month, &day);
         if (!(cron->months >> month & 1)) {
             days += hf__days_in_month(year, month) - day + 1;
@@ -270,7 +270,7 @@ static int64_t match_local(const struct hf__cron *cron, int64_t from, int64_t un
         }
         int time = day_matches(cron, days, day) ? time_of_day(cron, start) : -1;
         if (time >= 0)
-            return days * DAY + time < until ? days * DAY + time : -1;
+            return days * HF__DAY + time < until ? days * HF__DAY + time : -1;
         days++;
         start = 0;
     }

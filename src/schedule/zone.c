@@ -4,6 +4,7 @@
 #include "util/alloc.h"
 #include "util/error.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,186 +16,7 @@
 #define ZONE_FOLDER "/usr/share/zoneinfo"
 #define FILE_MAX 262144 /* bytes; real ones have a few thousand */
 #define TIMES_MAX 20000
-#define DAY 86400
 #define OFFSET_MAX (26 * 3600)
-
-/* ---- The calendar ---- */
-
-static int64_t floor_div(int64_t a, int64_t b)
-{
-    return a / b - (a % b < 0);
-}
-
-static bool is_leap(int64_t year)
-{
-    return (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
-}
-
-int hf__days_in_month(int64_t year, int month)
-{
-    static const int days[] = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
-    return days[month - 1] + (month == 2 && is_leap(year));
-}
-
-/* Counts years from March, so that the leap day comes last. */
-int64_t hf__days_of(int64_t year, int month, int day)
-{
-    int64_t y = month <= 2 ? year - 1 : year;
-    int64_t era = floor_div(y, 400);
-    int64_t of_era = y - era * 400;
-    int64_t of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
-    return era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
-}
-
-void hf__date_of(int64_t days, int64_t *year, int *month, int *day)
-{
-    int64_t shifted = days + 719468;
-    int64_t era = floor_div(shifted, 146097);
-    int64_t of_era = shifted - era * 146097;
-    int64_t years = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
-    int64_t of_year = of_era - (365 * years + years / 4 - years / 100);
-    int64_t shifted_month = (5 * of_year + 2) / 153;
-    *day = (int)(of_year - (153 * shifted_month + 2) / 5 + 1);
-    *month = (int)(shifted_month < 10 ? shifted_month + 3 : shifted_month - 9);
-    *year = years + era * 400 + (*month <= 2);
-}
-
-int hf__weekday_of(int64_t days)
-{
-    int64_t weekday = (days + 4) % 7; /* the epoch was a Thursday */
-    return (int)(weekday < 0 ? weekday + 7 : weekday);
-}
-
-/* ---- The rule at the end of a file: "CET-1CEST,M3.5.0,M10.5.0/3" ---- */
-
-struct text {
-    const char *at;
-    const char *end;
-};
-
-static bool take(struct text *text, char c)
-{
-    if (text->at == text->end || *text->at != c)
-        return false;
-    text->at++;
-    return true;
-}
-
-static bool is_digit(const struct text *text)
-{
-    return text->at < text->end && *text->at >= '0' && *text->at <= '9';
-}
-
-static bool take_number(struct text *text, int low, int high, int *out)
-{
-    int value = 0;
-    if (!is_digit(text))
-        return false;
-    for (; is_digit(text); text->at++) {
-        value = value * 10 + (*text->at - '0');
-        if (value > high)
-            return false;
-    }
-    *out = value;
-    return value >= low;
-}
-
-static bool is_letter(char c)
-{
-    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
-}
-
-static bool skip_name(struct text *text)
-{
-    const char *began = text->at;
-    if (take(text, '<')) {
-        while (text->at < text->end && *text->at != '>')
-            text->at++;
-        return take(text, '>');
-    }
-    while (text->at < text->end && is_letter(*text->at))
-        text->at++;
-    return text->at - began >= 3;
-}
-
-/* [+-]hh[:mm[:ss]] in seconds. */
-static bool take_clock(struct text *text, int most_hours, int *out)
-{
-    int hours, minutes = 0, seconds = 0;
-    bool negative = take(text, '-');
-    if (!negative && take(text, '+'))
-        negative = false;
-    if (!take_number(text, 0, most_hours, &hours))
-        return false;
-    if (take(text, ':')) {
-        if (!take_number(text, 0, 59, &minutes))
-            return false;
-        if (take(text, ':') && !take_number(text, 0, 59, &seconds))
-            return false;
-    }
-    *out = hours * 3600 + minutes * 60 + seconds;
-    if (negative)
-        *out = -*out;
-    return true;
-}
-
-static bool take_day(struct text *text, struct hf__zone_rule *rule)
-{
-    if (take(text, 'M')) {
-        rule->form = 'M';
-        return take_number(text, 1, 12, &rule->month) && take(text, '.') &&
-               take_number(text, 1, 5, &rule->week) && take(text, '.') &&
-               take_number(text, 0, 6, &rule->day);
-    }
-    bool julian = take(text, 'J');
-    rule->form = julian ? 'J' : 'N';
-    return take_number(text, julian ? 1 : 0, 365, &rule->day);
-}
-
-static bool take_rule(struct text *text, struct hf__zone_rule *rule)
-{
-    *rule = (struct hf__zone_rule){ .seconds = 2 * 3600 };
-    if (!take(text, ',') || !take_day(text, rule))
-        return false;
-    return !take(text, '/') || take_clock(text, 167, &rule->seconds);
-}
-
-/* Offsets are written westwards. */
-static bool parse_rest(struct text text, struct hf__zone_rest *rest)
-{
-    int west;
-    *rest = (struct hf__zone_rest){ 0 };
-    if (!skip_name(&text) || !take_clock(&text, 24, &west))
-        return false;
-    rest->standard = -west;
-    if (text.at == text.end)
-        return true;
-    rest->changes = true;
-    rest->summer = rest->standard + 3600;
-    if (!skip_name(&text))
-        return false;
-    if (text.at < text.end && *text.at != ',') {
-        if (!take_clock(&text, 24, &west))
-            return false;
-        rest->summer = -west;
-    }
-    return take_rule(&text, &rest->begin) && take_rule(&text, &rest->end) && text.at == text.end;
-}
-
-/* Days since the epoch on which a rule falls in a year. */
-static int64_t rule_day(const struct hf__zone_rule *rule, int64_t year)
-{
-    int64_t january = hf__days_of(year, 1, 1);
-    if (rule->form == 'N')
-        return january + rule->day;
-    if (rule->form == 'J')
-        return january + rule->day - 1 + (is_leap(year) && rule->day >= 60);
-    int64_t first = hf__days_of(year, rule->month, 1);
-    int day = (rule->day - hf__weekday_of(first) + 7) % 7 + (rule->week - 1) * 7;
-    while (day >= hf__days_in_month(year, rule->month))
-        day -= 7;
-    return first + day;
-}
 
 /* ---- The file ---- */
 
@@ -273,7 +95,7 @@ static bool read_footer(struct hf__zone *zone, const uint8_t *bytes, size_t leng
         zone->rest.standard = zone->count ? zone->offsets[zone->count - 1] : zone->first;
         return true;
     }
-    return parse_rest((struct text){ text + 1, end }, &zone->rest);
+    return hf__zone_rest_parse(&zone->rest, text + 1, end);
 }
 
 /* The data is there twice: with times of 4 bytes for old programs, then with 8. */
@@ -308,7 +130,7 @@ static bool name_is_good(const char *name)
     static const char allowed[] =
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_+-/";
     size_t length = strnlen(name, HF__ZONE_NAME_MAX + 1);
-    return length > 0 && length <= HF__ZONE_NAME_MAX && is_letter(name[0]) &&
+    return length > 0 && length <= HF__ZONE_NAME_MAX && isalpha((unsigned char)name[0]) &&
            name[strspn(name, allowed)] == '\0' && name[length - 1] != '/' && !strstr(name, "//");
 }
 
@@ -356,30 +178,6 @@ hf_code hf__zone_load(struct hf__zone *out, const char *name, hf_error *err)
 
 /* ---- Looking ---- */
 
-struct change {
-    int64_t at;
-    int offset;
-};
-
-/* The rule's changes in the years around a time, in order. A change of the clocks is meant in the time before it. */
-static int rest_changes(const struct hf__zone_rest *rest, int64_t seconds, struct change out[6])
-{
-    int64_t year;
-    int month, day, count = 0;
-    hf__date_of(floor_div(seconds, DAY), &year, &month, &day);
-    for (int64_t y = year - 1; y <= year + 1; y++) {
-        struct change pair[2] = {
-            { rule_day(&rest->begin, y) * DAY + rest->begin.seconds - rest->standard,
-              rest->summer },
-            { rule_day(&rest->end, y) * DAY + rest->end.seconds - rest->summer, rest->standard },
-        };
-        bool swapped = pair[1].at < pair[0].at; /* summer lies across the new year */
-        out[count++] = pair[swapped];
-        out[count++] = pair[!swapped];
-    }
-    return count;
-}
-
 /* The span of a time that no listed change comes after. */
 static struct hf__zone_span rest_at(const struct hf__zone *zone, int64_t seconds)
 {
@@ -394,8 +192,8 @@ static struct hf__zone_span rest_at(const struct hf__zone *zone, int64_t seconds
         span.before = span.offset;
     if (!rest->changes)
         return span;
-    struct change changes[6];
-    int count = rest_changes(rest, seconds, changes);
+    struct hf__zone_change changes[HF__ZONE_CHANGES];
+    int count = hf__zone_rest_changes(rest, seconds, changes);
     for (int i = 0; i < count; i++) {
         if (changes[i].at > seconds) {
             span.until = changes[i].at;

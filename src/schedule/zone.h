@@ -4,32 +4,13 @@
 #ifndef HF_SCHEDULE_ZONE_H
 #define HF_SCHEDULE_ZONE_H
 
+#include "schedule/zone_rule.h"
+
 #include <holdfast/error.h>
 
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #define HF__ZONE_NAME_MAX 100 /* bytes of a zone's name */
-
-/* A day of the year on which clocks change, by a rule. */
-struct hf__zone_rule {
-    char
-        form; /* 'M': weekday `day` of week `week` in `month`; 'J': day 1..365 without 29 February; 'N': day 0..365 */
-    int month;
-    int week; /* 5: the last one */
-    int day;
-    int seconds; /* after local midnight; may be negative or beyond the day */
-};
-
-/* What holds after the last listed change. */
-struct hf__zone_rest {
-    int standard; /* seconds east of UTC */
-    int summer;
-    bool changes; /* false: standard for ever */
-    struct hf__zone_rule begin;
-    struct hf__zone_rule end;
-};
 
 /* Zeroed: UTC. */
 struct hf__zone {
@@ -58,12 +39,5 @@ void hf__zone_free(struct hf__zone *zone);
 
 /* The span that holds a time. */
 struct hf__zone_span hf__zone_at(const struct hf__zone *zone, int64_t seconds);
-
-/* Days since the epoch of a date of the Gregorian calendar, and back. */
-int64_t hf__days_of(int64_t year, int month, int day);
-void hf__date_of(int64_t days, int64_t *year, int *month, int *day);
-int hf__days_in_month(int64_t year, int month);
-/* 0: Sunday. */
-int hf__weekday_of(int64_t days);
 
 #endif

@@ -232,11 +232,7 @@ hf_code hf__feed_new(struct hf__feed **out, hf_client *client, struct hf__park *
     feed->client = client;
     feed->park = park;
     feed->heard_at = hf__monotonic_us();
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&feed->changed, &attr);
-    pthread_condattr_destroy(&attr);
+    hf__cond_init(&feed->changed);
     pthread_mutex_init(&feed->mutex, NULL);
     hf_code code = hf__thread_start(&feed->thread, reader_main, feed, err);
     if (code != HF_OK)

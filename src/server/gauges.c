@@ -300,11 +300,7 @@ hf_code hf__gauges_new(struct hf__gauges **out, hf_client *client, struct hf__pa
         return hf__nomem(err);
     gauges->client = client;
     gauges->park = park;
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&gauges->changed, &attr);
-    pthread_condattr_destroy(&attr);
+    hf__cond_init(&gauges->changed);
     pthread_mutex_init(&gauges->mutex, NULL);
     hf_code code = hf__thread_start(&gauges->thread, measure_main, gauges, err);
     if (code != HF_OK)

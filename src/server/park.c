@@ -133,11 +133,7 @@ hf_code hf__park_new(struct hf__park **out, hf_client *client, struct hf__hands 
     struct hf__park *park = hf__calloc(1, sizeof *park);
     if (!park)
         return hf__nomem(err);
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&park->changed, &attr);
-    pthread_condattr_destroy(&attr);
+    hf__cond_init(&park->changed);
     pthread_mutex_init(&park->mutex, NULL);
     park->hands = hands;
     hf__idmap_init(&park->runs);

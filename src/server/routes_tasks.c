@@ -66,24 +66,27 @@ static hf_code read_target(struct hf__request *request, hf_id *id, int64_t *vers
     return code == HF_OK ? hf__request_if_match(request, version, err) : code;
 }
 
-static hf_code claim(struct hf__request *request, hf_error *err)
+static hf_code change(struct hf__request *request,
+                      hf_code (*function)(hf_client *client, hf_id id, int64_t version,
+                                          hf_error *err),
+                      hf_error *err)
 {
     hf_id id;
     int64_t version;
     hf_code code = read_target(request, &id, &version, err);
     if (code == HF_OK)
-        code = hf_task_claim(request->client, id, version, err);
+        code = function(request->client, id, version, err);
     return code == HF_OK ? reply_task(request, id, err) : code;
+}
+
+static hf_code claim(struct hf__request *request, hf_error *err)
+{
+    return change(request, hf_task_claim, err);
 }
 
 static hf_code release(struct hf__request *request, hf_error *err)
 {
-    hf_id id;
-    int64_t version;
-    hf_code code = read_target(request, &id, &version, err);
-    if (code == HF_OK)
-        code = hf_task_release(request->client, id, version, err);
-    return code == HF_OK ? reply_task(request, id, err) : code;
+    return change(request, hf_task_release, err);
 }
 
 struct reassignment {

@@ -59,11 +59,7 @@ hf_code hf__sweep_new(struct hf__sweep **out, int64_t limit, hf_error *err)
     struct hf__sweep *sweep = hf__calloc(1, sizeof *sweep);
     if (!sweep)
         return hf__nomem(err);
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&sweep->changed, &attr);
-    pthread_condattr_destroy(&attr);
+    hf__cond_init(&sweep->changed);
     pthread_mutex_init(&sweep->mutex, NULL);
     sweep->limit = limit;
     hf_code code = hf__thread_start(&sweep->thread, sweep_main, sweep, err);

@@ -35,11 +35,7 @@ static hf_code list_json(const char **out, struct hf__arena *arena, const char *
                          size_t count, hf_error *err)
 {
     struct hf__buffer json = { 0 };
-    for (size_t i = 0; i < count; i++) {
-        hf__buffer_add_text(&json, i ? "," : "[");
-        hf__buffer_add_json_string(&json, words[i], strlen(words[i]));
-    }
-    hf__buffer_add_text(&json, count ? "]" : "[]");
+    hf__buffer_add_json_strings(&json, words, count);
     *out = json.failed ? NULL : hf__arena_strdup(arena, json.data);
     hf__buffer_free(&json);
     return *out ? HF_OK : hf__nomem(err);

@@ -127,6 +127,16 @@ void hf__buffer_add_json_string(struct hf__buffer *buffer, const char *text, siz
     hf__buffer_add(buffer, "\"", 1);
 }
 
+void hf__buffer_add_json_strings(struct hf__buffer *buffer, const char *const *texts, size_t count)
+{
+    hf__buffer_add_text(buffer, "[");
+    for (size_t i = 0; i < count; i++) {
+        hf__buffer_add_text(buffer, i ? "," : "");
+        hf__buffer_add_json_string(buffer, texts[i], strlen(texts[i]));
+    }
+    hf__buffer_add_text(buffer, "]");
+}
+
 void hf__buffer_clear(struct hf__buffer *buffer)
 {
     buffer->length = 0;

@@ -22,6 +22,8 @@ void hf__buffer_addf(struct hf__buffer *buffer, const char *fmt, ...)
 /* Adds the text as a JSON string with its quotes. Bytes that are not UTF-8 become U+FFFD, so the
  * result is always valid JSON. */
 void hf__buffer_add_json_string(struct hf__buffer *buffer, const char *text, size_t length);
+/* The same for many, as a JSON array. */
+void hf__buffer_add_json_strings(struct hf__buffer *buffer, const char *const *texts, size_t count);
 /* Empties it and forgets a failure, but keeps the memory. */
 void hf__buffer_clear(struct hf__buffer *buffer);
 /* Gives the memory back; the buffer may be used again. */

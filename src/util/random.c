@@ -5,6 +5,15 @@
 #include <sys/random.h>
 #include <sys/types.h>
 
+bool hf__random_bytes(void *out, size_t size)
+{
+    ssize_t got;
+    do {
+        got = getrandom(out, size, 0);
+    } while (got < 0 && errno == EINTR);
+    return got == (ssize_t)size;
+}
+
 static uint64_t splitmix(uint64_t *state)
 {
     uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
@@ -21,11 +30,7 @@ void hf__random_seed(struct hf__random *random, uint64_t seed)
 
 bool hf__random_seed_os(struct hf__random *random)
 {
-    ssize_t got;
-    do {
-        got = getrandom(random->state, sizeof random->state, 0);
-    } while (got < 0 && errno == EINTR);
-    return got == (ssize_t)sizeof random->state;
+    return hf__random_bytes(random->state, sizeof random->state);
 }
 
 static uint64_t rotate_left(uint64_t x, int bits)

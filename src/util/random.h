@@ -1,13 +1,17 @@
-/* A small fast generator of random numbers (xoshiro256**), repeatable from its seed. Not for
- * secrets.
+/* Random bytes of the operating system, and a small fast generator of random numbers (xoshiro256**), repeatable from its
+ * seed.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef HF_UTIL_RANDOM_H
 #define HF_UTIL_RANDOM_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-/* Not safe for use by two threads at once: one per thread, or under the owner's lock. */
+/* Of the operating system, fit for secrets: at most 256 bytes, which come whole or not at all. False: it has none to give. */
+bool hf__random_bytes(void *out, size_t size) __attribute__((warn_unused_result));
+
+/* Not for secrets. Not safe for use by two threads at once: one per thread, or under the owner's lock. */
 struct hf__random {
     uint64_t state[4]; /* never all zero once seeded */
 };

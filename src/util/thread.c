@@ -3,6 +3,7 @@
 
 #include <signal.h>
 #include <string.h>
+#include <time.h>
 
 #include "util/error.h"
 
@@ -19,4 +20,13 @@ hf_code hf__thread_start(pthread_t *thread, void *(*body)(void *arg), void *arg,
                         "no thread could be started: %s; raise the limit on processes",
                         strerror(failure));
     return HF_OK;
+}
+
+void hf__cond_init(pthread_cond_t *cond)
+{
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(cond, &monotonic);
+    pthread_condattr_destroy(&monotonic);
 }

@@ -9,5 +9,7 @@
 
 hf_code hf__thread_start(pthread_t *thread, void *(*body)(void *arg), void *arg, hf_error *err)
     __attribute__((warn_unused_result));
+/* A condition whose time limits are on the monotonic clock. */
+void hf__cond_init(pthread_cond_t *cond);
 
 #endif

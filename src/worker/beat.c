@@ -13,7 +13,8 @@
 #define GRACE HF_SECONDS(10)  /* a worker is dead when three beats and this have passed */
 #define SCHEMA_CHECK_BEATS 10 /* beats between looks at the schema's version */
 
-int64_t hf__beat_period(const hf_worker *worker)
+/* worker->lock is held. */
+static int64_t period_of(const hf_worker *worker)
 {
     int64_t period = worker->heartbeat ? worker->heartbeat : PERIOD_MOST;
     if (!worker->heartbeat && worker->shortest_lease && worker->shortest_lease / 3 < period)
@@ -119,7 +120,7 @@ static struct pulse *gather(hf_worker *worker)
     struct pulse *pulse = worker->held ? new_pulse(worker, (size_t)worker->held_count) : NULL;
     if (!pulse)
         return NULL;
-    int64_t young = pulse->at - hf__beat_period(worker) / 2;
+    int64_t young = pulse->at - period_of(worker) / 2;
     for (hf_ctx *turn = worker->held; turn; turn = turn->older) {
         if (turn->extended_at > young || turn->haul->standing != HF__CLAIM_KEPT)
             continue;
@@ -199,9 +200,8 @@ static void check_schema(hf_worker *worker)
 static bool await_beat(hf_worker *worker, int64_t last)
 {
     pthread_mutex_lock(&worker->lock);
-    while (!worker->quit && !worker->beat_now &&
-           hf__monotonic_us() < last + hf__beat_period(worker))
-        hf__worker_wait(worker, &worker->beat, last + hf__beat_period(worker));
+    while (!worker->quit && !worker->beat_now && hf__monotonic_us() < last + period_of(worker))
+        hf__worker_wait(worker, &worker->beat, last + period_of(worker));
     worker->beat_now = false;
     bool go_on = !worker->quit;
     pthread_mutex_unlock(&worker->lock);

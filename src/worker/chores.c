@@ -104,8 +104,6 @@ hf_code hf__chores_prepare(hf_worker *worker, hf_error *err)
     worker->house = house->id;
     hf_code code = hf__workflow_ensure(house->client, HF__CHORE_SEAL, err);
     if (code == HF_OK)
-        code = hf__workflow_ensure(house->client, HF__CHORE_RETENTION, err);
-    if (code == HF_OK)
         code = hf__retention_start(house->client, err);
     return code == HF_DISABLED ? HF_OK : code;
 }

@@ -2,7 +2,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "worker/worker.h"
 
-#include "client/ids.h"
 #include "client/outbox.h"
 #include "client/purge.h"
 #include "client/retention.h"
@@ -85,16 +84,8 @@ hf_code hf__retention_chore(hf_ctx *ctx, const char *input, hf_error *err, void 
 hf_code hf__retention_start(hf_client *client, hf_error *err)
 {
     hf_trigger_spec spec = HF_TRIGGER_INIT;
+    hf_triggered started;
     spec.workflow = HF__CHORE_RETENTION;
     spec.key = "store";
-    spec.max_attempts = HF__CHORE_ATTEMPTS;
-    struct hf__op op = {
-        .kind = HF__OP_TRIGGER,
-        .tenant = client->tenant_id,
-        .actor = client->actor,
-        .trigger = { .id = hf__new_id(), .spec = &spec },
-        .error = err,
-    };
-    hf__engine_apply(client->engine, &op, 1);
-    return op.code;
+    return hf__chore_start(client, &started, &spec, NULL, err);
 }

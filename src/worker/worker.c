@@ -5,6 +5,7 @@
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/text.h"
+#include "util/thread.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -71,16 +72,12 @@ void hf_worker_free(hf_worker *worker)
 
 static void init_locks(hf_worker *worker)
 {
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&worker->lock, NULL);
     pthread_mutex_init(&worker->beat_lock, NULL);
-    pthread_cond_init(&worker->work, &monotonic);
-    pthread_cond_init(&worker->claimer, &monotonic);
-    pthread_cond_init(&worker->beat, &monotonic);
-    pthread_cond_init(&worker->settled, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    hf__cond_init(&worker->work);
+    hf__cond_init(&worker->claimer);
+    hf__cond_init(&worker->beat);
+    hf__cond_init(&worker->settled);
 }
 
 /* ---- Options ---- */

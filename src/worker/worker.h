@@ -327,7 +327,6 @@ void hf__turn_release(hf_ctx *turn);
 void *hf__beat_main(void *worker);
 /* Says in the store that the worker lives, what it holds and whether it sleeps. */
 hf_code hf__beat_say(hf_worker *worker, hf_error *err);
-int64_t hf__beat_period(const hf_worker *worker); /* worker->lock is held */
 /* The run's lease has ended as far as this side can know; worker->lock is not held. */
 bool hf__beat_lapsed(hf_ctx *turn);
 
@@ -344,7 +343,6 @@ void hf__program_free(void *program);
 hf_code hf__program_handle(hf_ctx *ctx, const char *input, hf_error *err, void *program);
 
 /* chores.c: the engine's own workflows */
-enum { HF__CHORE_ATTEMPTS = 1000000 }; /* a chore does not end because its store was away */
 hf_handler hf__chore_find(const char *workflow);
 /* Ends a chore's turn: it is called again at a time. Returns HF_SUSPENDED. */
 hf_code hf__chore_wait(hf_ctx *ctx, const char *kind, int64_t until);

@@ -11,16 +11,7 @@ setup()
 teardown()
 {
     stop_worker
-    [ -z "$database" ] || psql -qX "$HOLDFAST_TEST_POSTGRES" -c "DROP DATABASE IF EXISTS $database WITH (FORCE)"
-}
-
-use_postgres()
-{
-    [ -n "$HOLDFAST_TEST_POSTGRES" ] || skip "HOLDFAST_TEST_POSTGRES names no server"
-    database=holdfast_audit_${BATS_TEST_NUMBER}_$$
-    psql -qX "$HOLDFAST_TEST_POSTGRES" -c "CREATE DATABASE $database"
-    HOLDFAST_STORE=$(sed -E "s#^(postgres(ql)?://[^/]*)/[^?]*#\1/$database#" <<<"$HOLDFAST_TEST_POSTGRES")
-    export HOLDFAST_STORE
+    drop_postgres
 }
 
 # Runs, worked on and sealed by a worker that starts when all is done.
@@ -86,7 +77,7 @@ check_tampering()
 }
 
 @test "tampering with PostgreSQL is found, and by another program too" {
-    use_postgres
+    use_fresh_postgres
     check_tampering
 }
 
@@ -105,7 +96,7 @@ check_purge()
 }
 
 @test "after a purge a PostgreSQL journal is still good, for another program too" {
-    use_postgres
+    use_fresh_postgres
     check_purge
 }
 

@@ -18,6 +18,29 @@ holdfast()
     "$program" "$@"
 }
 
+# For programs that call it by its name.
+put_program_on_path()
+{
+    mkdir bin
+    ln -s "$program" bin/holdfast
+    PATH="$PWD/bin:$PATH"
+}
+
+# A database of its own, until drop_postgres; its tables are made at the first use.
+use_fresh_postgres()
+{
+    [ -n "$HOLDFAST_TEST_POSTGRES" ] || skip "HOLDFAST_TEST_POSTGRES names no server"
+    database=holdfast_cli_${BATS_TEST_NUMBER}_$$
+    psql -qX "$HOLDFAST_TEST_POSTGRES" -c "CREATE DATABASE $database"
+    HOLDFAST_STORE=$(sed -E "s#^(postgres(ql)?://[^/]*)/[^?]*#\1/$database#" <<<"$HOLDFAST_TEST_POSTGRES")
+    export HOLDFAST_STORE
+}
+
+drop_postgres()
+{
+    [ -z "$database" ] || psql -qX "$HOLDFAST_TEST_POSTGRES" -c "DROP DATABASE IF EXISTS $database WITH (FORCE)"
+}
+
 # script NAME BODY: an executable shell script in the current directory.
 script_file()
 {

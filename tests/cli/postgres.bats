@@ -5,18 +5,14 @@ load helper
 setup()
 {
     use_fresh_store
-    [ -n "$HOLDFAST_TEST_POSTGRES" ] || skip "HOLDFAST_TEST_POSTGRES names no server"
-    database=holdfast_cli_${BATS_TEST_NUMBER}_$$
-    psql -qX "$HOLDFAST_TEST_POSTGRES" -c "CREATE DATABASE $database"
-    HOLDFAST_STORE=$(sed -E "s#^(postgres(ql)?://[^/]*)/[^?]*#\1/$database#" <<<"$HOLDFAST_TEST_POSTGRES")
-    export HOLDFAST_STORE
+    use_fresh_postgres
     holdfast migrate -q
 }
 
 teardown()
 {
     stop_worker
-    [ -z "$database" ] || psql -qX "$HOLDFAST_TEST_POSTGRES" -c "DROP DATABASE IF EXISTS $database WITH (FORCE)"
+    drop_postgres
 }
 
 @test "a run is triggered, worked on and waited for" {

@@ -5,9 +5,7 @@ load helper
 setup()
 {
     use_fresh_store
-    mkdir bin
-    ln -s "$program" bin/holdfast
-    PATH="$PWD/bin:$PATH"
+    put_program_on_path
     touch trace
     holdfast workflow create w --lease 2s --retry-base 10ms --retry-cap 20ms --max-attempts 5 -q
 }

@@ -82,9 +82,7 @@ teardown()
 
 @test "the outbox shows what was emitted, and what nobody could take" {
     script_file emit 'holdfast emit order.paid "{\"n\":1}"; holdfast emit mail.sent'
-    PATH="$BATS_TEST_TMPDIR/bin:$PATH"
-    mkdir bin
-    ln -s "$program" bin/holdfast
+    put_program_on_path
     holdfast subscription create s --url http://127.0.0.1:1/ --event 'order.*' --max-failures 1 -q >/dev/null
     start_worker --exec "w=./emit"
     run=$(holdfast trigger w -q)

@@ -5,9 +5,7 @@ load helper
 setup()
 {
     use_fresh_store
-    mkdir bin
-    ln -s "$program" bin/holdfast
-    PATH="$PWD/bin:$PATH"
+    put_program_on_path
     holdfast workflow create w -q
 }
 

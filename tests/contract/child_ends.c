@@ -5,17 +5,6 @@
 
 #define CHILD "child"
 
-static const hf_claims *claim_of(const char *workflow, int limit)
-{
-    const char *const pattern[] = { workflow };
-    hf_claim_spec spec = HF_CLAIM_INIT;
-    spec.worker = WORKER;
-    spec.patterns = pattern;
-    spec.pattern_count = 1;
-    spec.limit = limit;
-    return claim_with(&spec);
-}
-
 static const hf_claimed *claim_parent(void)
 {
     const hf_claims *claims = claim_of(WORK, 10);

@@ -16,24 +16,12 @@ static const hf_claimed *hold_parent(void)
 
 static const hf_claims *claim_children(int limit)
 {
-    static const char *const pattern[] = { CHILD };
-    hf_claim_spec spec = HF_CLAIM_INIT;
-    spec.worker = WORKER;
-    spec.patterns = pattern;
-    spec.pattern_count = 1;
-    spec.limit = limit;
-    return claim_with(&spec);
+    return claim_of(CHILD, limit);
 }
 
 static const hf_claimed *claim_parent(void)
 {
-    static const char *const pattern[] = { WORK };
-    hf_claim_spec spec = HF_CLAIM_INIT;
-    spec.worker = WORKER;
-    spec.patterns = pattern;
-    spec.pattern_count = 1;
-    spec.limit = 10;
-    const hf_claims *claims = claim_with(&spec);
+    const hf_claims *claims = claim_of(WORK, 10);
     return claims->count == 1 ? &claims->items[0] : NULL;
 }
 

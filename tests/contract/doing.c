@@ -82,6 +82,17 @@ const hf_claims *claim_as(const char *worker, int limit)
     return claim_with(&spec);
 }
 
+const hf_claims *claim_of(const char *workflow, int limit)
+{
+    const char *const pattern[] = { workflow };
+    hf_claim_spec spec = HF_CLAIM_INIT;
+    spec.worker = WORKER;
+    spec.patterns = pattern;
+    spec.pattern_count = 1;
+    spec.limit = limit;
+    return claim_with(&spec);
+}
+
 const hf_claimed *claim(void)
 {
     const hf_claims *claims = claim_as(WORKER, 10);
@@ -257,6 +268,15 @@ const char *journal(hf_id run)
         fprintf(out, "%s%s", i ? " " : "", events->items[i].name);
     fclose(out);
     return keep(text, free);
+}
+
+void expect_gone(hf_id run)
+{
+    static const char *const tables[] = { "event", "signal", "task", "dead_letter", "run_tag" };
+    assert_int_equal(sql_number("SELECT count(*) FROM run WHERE id = %s", sql_id(run)), 0);
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+        assert_int_equal(
+            sql_number("SELECT count(*) FROM %s WHERE run_id = %s", tables[i], sql_id(run)), 0);
 }
 
 void expect_journal(hf_id run, const char *names)

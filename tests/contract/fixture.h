@@ -76,6 +76,7 @@ hf_id trigger_spec(const hf_trigger_spec *spec);
 hf_code try_trigger(const hf_trigger_spec *spec, hf_triggered *out);
 
 const hf_claims *claim_as(const char *worker, int limit);
+const hf_claims *claim_of(const char *workflow, int limit);
 const hf_claims *claim_with(const hf_claim_spec *spec);
 /* The one run that is due; fails unless there is exactly one. */
 const hf_claimed *claim(void);
@@ -112,6 +113,8 @@ void expect_status(hf_id run, hf_status status);
 /* The names in the run's journal, separated by spaces. */
 const char *journal(hf_id run);
 void expect_journal(hf_id run, const char *names);
+/* The run, and all that belonged to it. */
+void expect_gone(hf_id run);
 const hf_events *events_of(hf_id run);
 const hf_runs *list(const hf_filter *filter);
 

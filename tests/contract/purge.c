@@ -9,16 +9,6 @@ static int64_t purge(const char *workflow, int64_t before)
     return removed;
 }
 
-static void expect_gone(hf_id id)
-{
-    hf_run *run = NULL;
-    assert_code(hf_get(fx.client, &run, id, &fx.error), HF_NOT_FOUND);
-    static const char *const tables[] = { "event", "signal", "task", "dead_letter", "run_tag" };
-    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
-        assert_int_equal(
-            sql_number("SELECT count(*) FROM %s WHERE run_id = %s", tables[i], sql_id(id)), 0);
-}
-
 static void a_finished_run_goes_with_all_that_belongs_to_it(void **state)
 {
     static const char *const tags[] = { "t" };

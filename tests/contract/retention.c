@@ -64,15 +64,6 @@ static bool is_there(hf_id id)
     return sql_number("SELECT count(*) FROM run WHERE id = %s", sql_id(id)) == 1;
 }
 
-static void expect_gone(hf_id id)
-{
-    static const char *const tables[] = { "event", "signal", "task", "dead_letter", "run_tag" };
-    assert_false(is_there(id));
-    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
-        assert_int_equal(
-            sql_number("SELECT count(*) FROM %s WHERE run_id = %s", tables[i], sql_id(id)), 0);
-}
-
 /* ---- What goes ---- */
 
 static void an_ended_run_goes_after_its_time_with_all_that_belongs_to_it(void **state)

@@ -85,11 +85,7 @@ TESTS = (a_handler_that_kills_its_worker_has_its_attempt_counted,
 
 
 def main():
-    kind = sys.argv[1]
-    runner = Runner(sys.argv[2:])
-    for test in TESTS:
-        runner.case(f"{test.__name__.replace('_', ' ')}, on {kind}", test, kind)
-    runner.finish()
+    Runner(sys.argv[2:]).play(TESTS, sys.argv[1])
 
 
 if __name__ == "__main__":

@@ -116,11 +116,7 @@ def everything_down(directory, kind):
 
 
 def main():
-    kind = sys.argv[1]
-    runner = Runner(sys.argv[2:])
-    for test in (one_node_down, all_nodes_down, database_down, everything_down):
-        runner.case(f"{test.__name__.replace('_', ' ')}, on {kind}", test, kind)
-    runner.finish()
+    Runner(sys.argv[2:]).play((one_node_down, all_nodes_down, database_down, everything_down), sys.argv[1])
 
 
 if __name__ == "__main__":

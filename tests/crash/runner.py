@@ -53,6 +53,12 @@ class Runner:
             self.report(True, name)
         shutil.rmtree(directory, ignore_errors=True)
 
+    def play(self, tests, kind):
+        """All of them on one kind of store, under their own names."""
+        for test in tests:
+            self.case(f"{test.__name__.replace('_', ' ')}, on {kind}", test, kind)
+        self.finish()
+
     def finish(self):
         print(f"1..{self.count}", flush=True)
         sys.exit(1 if self.failed else 0)

@@ -171,11 +171,7 @@ TESTS = (running_handlers_finish, what_was_not_begun_goes_back, a_stubborn_handl
 
 
 def main():
-    kind = sys.argv[1]
-    runner = Runner(sys.argv[2:])
-    for test in TESTS:
-        runner.case(f"{test.__name__.replace('_', ' ')}, on {kind}", test, kind)
-    runner.finish()
+    Runner(sys.argv[2:]).play(TESTS, sys.argv[1])
 
 
 if __name__ == "__main__":

@@ -9,8 +9,21 @@ import socket
 import sqlite3
 import subprocess
 import time
+import uuid
 
 from processes import PATIENCE, Process, Skipped, check, wait_until
+
+
+def make_store(kind, directory):
+    """The URL of a fresh store."""
+    if kind == "sqlite":
+        return f"sqlite:{directory}/store.db"
+    base = os.environ.get("HOLDFAST_TEST_POSTGRES")
+    if not base:
+        raise Skipped("HOLDFAST_TEST_POSTGRES is not set")
+    name = "test_" + uuid.uuid4().hex[:12]
+    subprocess.run(["psql", "-XAtqc", f"CREATE DATABASE {name}", base], check=True, capture_output=True)
+    return re.sub(r"(postgres(?:ql)?://[^/]*/)[^?]*", rf"\g<1>{name}", base)
 
 
 class Sqlite:

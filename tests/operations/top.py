@@ -13,35 +13,23 @@ import re
 import select
 import signal
 import struct
-import subprocess
 import sys
 import termios
 import time
-import uuid
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "crash"))
 
-from processes import PROGRAM, Process, Skipped, check, run_program, wait_until  # noqa: E402
+from processes import PROGRAM, Process, check, run_program, wait_until  # noqa: E402
 from runner import Runner  # noqa: E402
+from stores import make_store  # noqa: E402
 
 RUNNER = Runner(sys.argv)
 KIND = sys.argv[1]
 
 
-def new_url(directory):
-    if KIND == "sqlite":
-        return f"sqlite:{directory}/store.db"
-    base = os.environ.get("HOLDFAST_TEST_POSTGRES")
-    if not base:
-        raise Skipped("HOLDFAST_TEST_POSTGRES is not set")
-    name = "top_" + uuid.uuid4().hex[:12]
-    subprocess.run(["psql", "-XAtqc", f"CREATE DATABASE {name}", base], check=True, capture_output=True)
-    return re.sub(r"(postgres(?:ql)?://[^/]*/)[^?]*", rf"\g<1>{name}", base)
-
-
 def case(function):
     def play(directory):
-        url = new_url(directory)
+        url = make_store(KIND, directory)
         for workflow in ("busy.v1", "idle.v1"):
             run_program("--store", url, "workflow", "create", workflow)
         for _ in range(3):

@@ -6,13 +6,12 @@ import os
 import pathlib
 import re
 import socket
-import subprocess
 import sys
-import uuid
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "crash"))
 
-from processes import PROGRAM, Process, Skipped, check, run_program, wait_until  # noqa: E402
+from processes import PROGRAM, Process, Skipped, check, run_program, wait_until  # noqa: E402, F401
+from stores import make_store  # noqa: E402, F401
 
 PROBLEM = "urn:holdfast:problem:"
 
@@ -121,18 +120,6 @@ class Raw:
 
     def __exit__(self, *_):
         self.close()
-
-
-def make_store(kind, directory):
-    """The URL of a fresh store."""
-    if kind == "sqlite":
-        return f"sqlite:{directory}/store.db"
-    base = os.environ.get("HOLDFAST_TEST_POSTGRES")
-    if not base:
-        raise Skipped("HOLDFAST_TEST_POSTGRES is not set")
-    name = "server_" + uuid.uuid4().hex[:12]
-    subprocess.run(["psql", "-XAtqc", f"CREATE DATABASE {name}", base], check=True, capture_output=True)
-    return re.sub(r"(postgres(?:ql)?://[^/]*/)[^?]*", rf"\g<1>{name}", base)
 
 
 class Server:

@@ -77,3 +77,17 @@ log()
     [ "${lines[0]}" = 'README.md: no such file: missing.md' ]
     [ "${lines[1]}" = 'README.md: no such heading: other.md#no-part' ]
 }
+
+@test "the name of a file that is not there is found" {
+    mkdir -p src/kernel docs
+    touch src/kernel/op.c docs/here.md
+    echo 'See kernel/op.c, docs/here.md, docs/NAME.md, example/other.c and https://example.org/docs/gone.md.' >README.md
+    echo '/* See docs/here.md. */' >src/kernel/op.h
+    "$HOLDFAST_SOURCE/tools/check_links.py" .
+    echo 'See `kernel/gone.c`.' >>README.md
+    echo '/* See docs/gone.md. */' >>src/kernel/op.h
+    run "$HOLDFAST_SOURCE/tools/check_links.py" .
+    [ "$status" -eq 1 ]
+    [ "${lines[0]}" = 'README.md: no such file: kernel/gone.c' ]
+    [ "${lines[1]}" = 'src/kernel/op.h: no such file: docs/gone.md' ]
+}

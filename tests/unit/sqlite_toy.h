@@ -84,4 +84,12 @@ int toy_child_status(pid_t child);
             fail_msg("%s: %s", hf_code_name(code_), (toy)->err.message);                           \
     } while (0)
 
+/* Rows of a list of tests. */
+#define ON_FILE(test) cmocka_unit_test_setup_teardown(test, toy_setup_file, toy_teardown)
+#define IN_MEMORY(test)                                                                            \
+    {                                                                                              \
+#test "_in_memory", test, toy_setup_memory, toy_teardown, NULL                             \
+    }
+#define ON_BOTH(test) ON_FILE(test), IN_MEMORY(test)
+
 #endif

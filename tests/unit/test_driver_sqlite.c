@@ -430,13 +430,6 @@ static void the_engines_own_statements_fit_its_schema(void **state)
     driver->close(db);
 }
 
-#define ON_FILE(test) cmocka_unit_test_setup_teardown(test, toy_setup_file, toy_teardown)
-#define IN_MEMORY(test)                                                                            \
-    {                                                                                              \
-#test "_in_memory", test, toy_setup_memory, toy_teardown, NULL                             \
-    }
-#define ON_BOTH(test) ON_FILE(test), IN_MEMORY(test)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {

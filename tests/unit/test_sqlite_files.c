@@ -398,12 +398,6 @@ static void a_long_wal_is_cut(void **state)
     assert_ok(toy, toy_increment(toy->conn, &toy->err));
 }
 
-#define ON_FILE(test) cmocka_unit_test_setup_teardown(test, toy_setup_file, toy_teardown)
-#define IN_MEMORY(test)                                                                            \
-    {                                                                                              \
-#test "_in_memory", test, toy_setup_memory, toy_teardown, NULL                             \
-    }
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {

@@ -117,12 +117,6 @@ static void a_deleted_wake_file_asks_for_a_new_watch(void **state)
     driver->unwatch(watch);
 }
 
-#define ON_FILE(test) cmocka_unit_test_setup_teardown(test, toy_setup_file, toy_teardown)
-#define IN_MEMORY(test)                                                                            \
-    {                                                                                              \
-#test "_in_memory", test, toy_setup_memory, toy_teardown, NULL                             \
-    }
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {

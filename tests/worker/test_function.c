@@ -61,15 +61,6 @@ static void expect_failure(hf_id id, const char *code, const char *words)
     hf_run_free(run);
 }
 
-static void expect_result(hf_id id, const char *result)
-{
-    hf_run *run = world_wait(id);
-    if (run->status != HF_SUCCEEDED)
-        fail_msg("%s: %s", hf_status_name(run->status), run->last_error);
-    assert_string_equal(run->result, result);
-    hf_run_free(run);
-}
-
 /* ---- Steps ---- */
 
 static hf_code two_steps(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
@@ -99,7 +90,7 @@ static void a_finished_step_returns_what_it_returned(void **state)
     clear();
     atomic_store(&scene.crashes, 2);
     hf_id id = begin(two_steps);
-    expect_result(id, "{\"receipt\": 12345678901234567890123, \"x\":1.0}");
+    world_expect_result(id, "{\"receipt\": 12345678901234567890123, \"x\":1.0}");
     assert_int_equal(atomic_load(&scene.calls), 3);
     assert_int_equal(atomic_load(&scene.works[0]), 1);
     assert_int_equal(atomic_load(&scene.works[1]), 1);
@@ -241,7 +232,7 @@ static void a_step_ends_once(void **state)
     clear();
     atomic_store(&scene.crashes, 1);
     hf_id id = begin(ends_twice);
-    expect_result(id, "1");
+    world_expect_result(id, "1");
     assert_int_equal(count_events(id, "step", NULL), 1);
 }
 
@@ -336,7 +327,7 @@ static void a_step_is_tried_again_by_its_policy(void **state)
     clear();
     atomic_store(&scene.crashes, 2);
     hf_id id = begin(patient);
-    expect_result(id, "\"done\"");
+    world_expect_result(id, "\"done\"");
     assert_int_equal(atomic_load(&scene.works[0]), 3);
     assert_int_equal(atomic_load(&scene.calls), 3); /* it was suspended between */
     assert_int_equal(count_events(id, "step", "waiting"), 2);
@@ -348,7 +339,7 @@ static void a_step_that_failed_for_good_can_be_handled(void **state)
     clear();
     atomic_store(&scene.crashes, 9);
     hf_id id = begin(patient);
-    expect_result(id, "\"gave up\"");
+    world_expect_result(id, "\"gave up\"");
     assert_int_equal(atomic_load(&scene.works[0]), 3);
     assert_string_equal(scene.seen[0], "no answer 3");
     assert_int_equal(count_events(id, "step", "failed"), 1);
@@ -375,7 +366,7 @@ static void a_step_past_its_limit_has_failed(void **state)
 {
     (void)state;
     clear();
-    expect_result(begin(slow), "\"late\"");
+    world_expect_result(begin(slow), "\"late\"");
     assert_non_null(strstr(scene.seen[0], "longer than its limit of 10ms"));
 }
 
@@ -402,7 +393,7 @@ static void an_operators_retry_forgets_the_failure_and_the_runs_own_does_not(voi
     hf_run_free(run);
     assert_int_equal(atomic_load(&scene.works[0]), 1);
     assert_ok(hf_change_run(world.client, id, HF_RETRY_RUN, &change, NULL));
-    expect_result(id, "\"done\"");
+    world_expect_result(id, "\"done\"");
     assert_int_equal(atomic_load(&scene.works[0]), 2);
 }
 

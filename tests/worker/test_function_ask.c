@@ -24,15 +24,6 @@ static hf_id begin(hf_handler handler, int64_t timeout)
     return world_trigger(WORKFLOW, "{}");
 }
 
-static void expect_result(hf_id id, const char *result)
-{
-    hf_run *run = world_wait(id);
-    if (run->status != HF_SUCCEEDED)
-        fail_msg("%s: %s", hf_status_name(run->status), run->last_error);
-    assert_string_equal(run->result, result);
-    hf_run_free(run);
-}
-
 /* The one task of the run in this status, as soon as it is there. */
 static hf_task *await_task(hf_id run, const char *status)
 {
@@ -143,7 +134,7 @@ static void a_question_that_nobody_answers_is_withdrawn(void **state)
 {
     (void)state;
     hf_id id = begin(asks_for_a_while, HF_MILLISECONDS(100));
-    expect_result(id, "\"nobody\"");
+    world_expect_result(id, "\"nobody\"");
     hf_task *task = await_task(id, "cancelled");
     assert_string_equal(task->outcome, "withdrawn");
     hf_task_free(task);
@@ -156,7 +147,7 @@ static void a_time_that_has_passed_asks_nobody(void **state)
     (void)state;
     filter.run = begin(asks_for_a_while, -1);
     filter.status = "all";
-    expect_result(filter.run, "\"nobody\"");
+    world_expect_result(filter.run, "\"nobody\"");
     assert_ok(hf_task_list(world.client, &page, &filter, &world.error));
     assert_int_equal(page->count, 0);
     hf_task_page_free(page);
@@ -172,7 +163,7 @@ static void a_run_that_was_cancelled_and_retried_can_still_be_answered(void **st
     hf_task_free(await_task(id, "cancelled"));
     assert_ok(hf_change_run(world.client, id, HF_RETRY_RUN, &change, &world.error));
     answer(id, "yes", NULL);
-    expect_result(id, "\"answered\"");
+    world_expect_result(id, "\"answered\"");
 }
 
 static hf_code asks_badly(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
@@ -187,7 +178,7 @@ static hf_code asks_badly(hf_ctx *ctx, const char *input, hf_error *err, void *a
 static void what_cannot_be_asked_is_told_to_the_caller(void **state)
 {
     (void)state;
-    expect_result(begin(asks_badly, 0), "\"refused\"");
+    world_expect_result(begin(asks_badly, 0), "\"refused\"");
 }
 
 int main(void)

@@ -27,15 +27,6 @@ static hf_id begin(hf_handler handler)
     return world_trigger(WORKFLOW, "{}");
 }
 
-static void expect_result(hf_id id, const char *result)
-{
-    hf_run *run = world_wait(id);
-    if (run->status != HF_SUCCEEDED)
-        fail_msg("%s: %s", hf_status_name(run->status), run->last_error);
-    assert_string_equal(run->result, result);
-    hf_run_free(run);
-}
-
 static hf_run *await_status(hf_id id, hf_status status)
 {
     for (;;) {
@@ -86,7 +77,7 @@ static void a_sleeping_run_holds_no_thread(void **state)
     assert_string_equal(run->current_step, "nap");
     assert_null(run->leased_by);
     hf_run_free(run);
-    expect_result(id, "\"rested\"");
+    world_expect_result(id, "\"rested\"");
     assert_int_equal(atomic_load(&scene.calls), 2);
 }
 
@@ -100,7 +91,7 @@ static void a_run_sleeps_across_a_restart_of_its_worker(void **state)
     world_hire(&options);
     world_handle(WORKFLOW, sleeper, NULL);
     world_start();
-    expect_result(id, "\"rested\"");
+    world_expect_result(id, "\"rested\"");
 }
 
 static hf_code naps(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
@@ -120,7 +111,7 @@ static void sleeping_often_costs_no_attempts(void **state)
 {
     (void)state;
     hf_id id = begin(naps);
-    expect_result(id, "20");
+    world_expect_result(id, "20");
     hf_run *run = world_get(id);
     assert_true(run->attempt <= 1);
     hf_run_free(run);
@@ -155,7 +146,7 @@ static void signals_come_in_their_order_and_once_each(void **state)
     send(id, "approval", "{\"by\":\"ann\"}", "a");
     send(id, "approval", "{\"by\":\"eve\"}", "a"); /* a duplicate */
     send(id, "approval", "\"bob\"", "b");
-    expect_result(id, "[{\"by\":\"ann\"},\"bob\"]");
+    world_expect_result(id, "[{\"by\":\"ann\"},\"bob\"]");
 }
 
 static void a_signal_sent_before_the_wait_is_not_lost(void **state)
@@ -168,7 +159,7 @@ static void a_signal_sent_before_the_wait_is_not_lost(void **state)
     send(id, "approval", "2", NULL);
     world_handle(WORKFLOW, two_signals, NULL);
     world_start();
-    expect_result(id, "[1,2]");
+    world_expect_result(id, "[1,2]");
     assert_int_equal(atomic_load(&scene.calls), 1);
 }
 
@@ -185,7 +176,7 @@ static void a_signal_that_comes_while_it_runs_wakes_it_again(void **state)
     send(id, "approval", "1", NULL);
     send(id, "approval", "2", NULL);
     atomic_store(&scene.hold, 0);
-    expect_result(id, "[1,2]");
+    world_expect_result(id, "[1,2]");
 }
 
 static hf_code impatient(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
@@ -211,7 +202,7 @@ static void a_wait_that_timed_out_stays_so(void **state)
     world_await(&scene.calls, 2);
     send(id, "approval", "\"late\"", NULL); /* for the second wait, not the first */
     send(id, "go", "null", NULL);
-    expect_result(id, "\"late\"");
+    world_expect_result(id, "\"late\"");
 }
 
 static hf_code out_of_time(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
@@ -267,14 +258,14 @@ static void a_run_that_paused_itself_goes_on_when_resumed(void **state)
     world_expect(world_trigger(WORKFLOW, "\"short\""), HF_SUCCEEDED);
     hf_run_free(await_status(id, HF_PAUSED));
     assert_ok(hf_change_run(world.client, id, HF_RESUME, &change, NULL));
-    expect_result(id, "\"looked\"");
+    world_expect_result(id, "\"looked\"");
 }
 
 static void a_pause_ends_by_itself_at_its_time(void **state)
 {
     (void)state;
     begin(asks_a_person);
-    expect_result(world_trigger(WORKFLOW, "\"short\""), "\"looked\"");
+    world_expect_result(world_trigger(WORKFLOW, "\"short\""), "\"looked\"");
 }
 
 /* ---- Children ---- */
@@ -349,7 +340,7 @@ static void all_children_come_back_with_their_results(void **state)
 {
     (void)state;
     hf_id id = begin_family(waits_for_all);
-    expect_result(id, "[{\"got\":1},\"failed\",{\"got\":3}]");
+    world_expect_result(id, "[{\"got\":1},\"failed\",{\"got\":3}]");
     assert_int_equal(atomic_load(&scene.parts), 3);
     assert_int_equal(atomic_load(&scene.works), 1);
 }
@@ -370,7 +361,7 @@ static hf_code waits_for_any(hf_ctx *ctx, const char *input, hf_error *err, void
 static void one_child_is_enough_for_any(void **state)
 {
     (void)state;
-    expect_result(begin_family(waits_for_any), "{\"got\":7}");
+    world_expect_result(begin_family(waits_for_any), "{\"got\":7}");
 }
 
 static hf_code waits_for_any_then_all(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
@@ -392,7 +383,8 @@ static hf_code waits_for_any_then_all(hf_ctx *ctx, const char *input, hf_error *
 static void a_child_that_has_ended_is_ended_for_later_waits(void **state)
 {
     (void)state;
-    expect_result(begin_family(waits_for_any_then_all), "[{\"got\":7},{\"got\":8},{\"got\":9}]");
+    world_expect_result(begin_family(waits_for_any_then_all),
+                        "[{\"got\":7},{\"got\":8},{\"got\":9}]");
 }
 
 static hf_code waits_for_all_then_a_note(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
@@ -421,7 +413,7 @@ static void a_signal_between_the_ends_of_children_stays_in_the_mailbox(void **st
     }
     send(id, "note", "5", "note-1");
     atomic_store(&scene.works, 1);
-    expect_result(id, "5");
+    world_expect_result(id, "5");
 }
 
 static hf_code waits_for_one_twice(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
@@ -462,7 +454,7 @@ static hf_code has_no_children(hf_ctx *ctx, const char *input, hf_error *err, vo
 static void no_children_are_no_wait(void **state)
 {
     (void)state;
-    expect_result(begin(has_no_children), "0");
+    world_expect_result(begin(has_no_children), "0");
 }
 
 static hf_code fails_fast(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
@@ -481,7 +473,7 @@ static hf_code fails_fast(hf_ctx *ctx, const char *input, hf_error *err, void *a
 static void a_failure_ends_the_wait_if_asked(void **state)
 {
     (void)state;
-    expect_result(begin_family(fails_fast), "\"failed\"");
+    world_expect_result(begin_family(fails_fast), "\"failed\"");
 }
 
 static hf_code waits_in_vain(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
@@ -501,7 +493,7 @@ static hf_code waits_in_vain(hf_ctx *ctx, const char *input, hf_error *err, void
 static void waiting_for_children_has_a_limit(void **state)
 {
     (void)state;
-    expect_result(begin_family(waits_in_vain), "\"one\"");
+    world_expect_result(begin_family(waits_in_vain), "\"one\"");
 }
 
 static void cancelling_the_parent_cancels_its_children(void **state)
@@ -542,7 +534,7 @@ static hf_code unknown_child(hf_ctx *ctx, const char *input, hf_error *err, void
 static void a_child_of_an_unknown_workflow_is_the_callers_to_handle(void **state)
 {
     (void)state;
-    expect_result(begin(unknown_child), "\"unknown\"");
+    world_expect_result(begin(unknown_child), "\"unknown\"");
 }
 
 #define MANY 3000
@@ -579,7 +571,7 @@ static hf_code fans_out(hf_ctx *ctx, const char *input, hf_error *err, void *arg
 static void thousands_of_children_are_one_wait(void **state)
 {
     (void)state;
-    expect_result(begin_family(fans_out), "3000");
+    world_expect_result(begin_family(fans_out), "3000");
     assert_true(atomic_load(&scene.calls) <= 4); /* not one turn for each */
 }
 

@@ -250,6 +250,15 @@ void world_expect(hf_id id, hf_status status)
     hf_run_free(run);
 }
 
+void world_expect_result(hf_id id, const char *result)
+{
+    hf_run *run = world_wait(id);
+    if (run->status != HF_SUCCEEDED)
+        fail_msg("%s: %s", hf_status_name(run->status), run->last_error);
+    assert_string_equal(run->result, result);
+    hf_run_free(run);
+}
+
 void world_sleep(int64_t us)
 {
     struct timespec time = { .tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000 };

@@ -54,6 +54,8 @@ hf_id world_trigger_spec(const hf_trigger_spec *spec);
 hf_run *world_wait(hf_id id);
 hf_run *world_get(hf_id id);
 void world_expect(hf_id id, hf_status status);
+/* Succeeded, with this result. */
+void world_expect_result(hf_id id, const char *result);
 /* Waits until a counter reaches a value. */
 void world_await(atomic_int *counter, int value);
 void world_sleep(int64_t us);

@@ -154,7 +154,7 @@ SELECT o.id, o.position, o.run_id, o.type, o.payload, o.created_at, o.published_
 
 -- name: count_undelivered
 -- How many events are not published (counted to 100000), and since when the oldest waits. Served by outbox_waiting.
--- Serves: hf_outbox_counts.
+-- Serves: hf_outbox_lag_get.
 -- takes: one (tenant int)
 -- gives: (undelivered bigint, oldest_at bigint)
 SELECT count(*), min(created_at)
