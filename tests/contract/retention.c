@@ -385,7 +385,12 @@ static void sealing_runs_go_after_a_week(void **state)
     struct staff staff = { 0 };
     trigger(WORK);
     hire(&staff);
-    AWAIT(runs_of(HF__CHORE_SEAL, "r.status = 4") > 0);
+    for (int tries = 0; runs_of(HF__CHORE_SEAL, "r.status = 4") == 0; tries++) {
+        assert_true(tries < 1200);
+        usleep(100000);
+        if (tries % 10 == 9)
+            advance(HF_SECONDS(10)); /* others' transactions may hold it up: then it looks again */
+    }
     dismiss(&staff);
     advance(HF_DAYS(6));
     expire();

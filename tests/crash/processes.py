@@ -31,7 +31,7 @@ def check(condition, message):
         raise Failure(message)
 
 
-def wait_until(condition, what, seconds=60):
+def wait_until(condition, what, seconds=120):
     """Looks the less often the longer it takes: looking costs the machine more than waiting."""
     begin = time.monotonic()
     while True:

@@ -57,7 +57,7 @@ class Scene:
     def lines(self):
         return self.log.read_text().splitlines()
 
-    def end(self, run, seconds=20):
+    def end(self, run, seconds=60):
         found = self.client.get(f"/v1/runs/{run}?wait={seconds}s").json
         check(found["status"] in ("succeeded", "failed", "cancelled"), found)
         return found
@@ -247,7 +247,7 @@ def a_server_that_is_killed_and_comes_back_loses_nothing(scene):
         scene.client.close()
         scene.serve()
     for run in runs:
-        check_order(scene, run, scene.end(run, 30))
+        check_order(scene, run, scene.end(run, 60))
     for worker in workers:
         check(worker.stop() == 0, worker.said())
 
@@ -258,7 +258,7 @@ def answers_that_get_lost_are_survived(scene):
     workers = [scene.worker(leak.port) for _ in range(2)]
     runs = [trigger_order(scene, key=f"k{i}") for i in range(10)]
     for run in runs:
-        check_order(scene, run, scene.end(run, 30))
+        check_order(scene, run, scene.end(run, 60))
     check(leak.lost > 5, f"{leak.lost} answers were lost")
     leak.share = 0
     for worker in workers:
