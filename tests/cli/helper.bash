@@ -48,7 +48,7 @@ wait_until()
     local begin=$SECONDS
     until "$@"; do
         [ $((SECONDS - begin)) -lt 120 ] || { echo "never happened: $*"; return 1; }
-        sleep 0.05
+        sleep 0.1
     done
 }
 
