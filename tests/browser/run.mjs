@@ -27,7 +27,7 @@ const rows = (page) => page.locator('.run-list tbody tr[data-row]');
 const places = () => ['/', '/runs', `/runs/${world.order}`, `/runs/${world.failed}`, '/workflows', '/workflows/mail.send.v1', '/schedules', '/workers', '/tasks', '/dead-letters', '/outbox', '/settings'];
 
 async function settle(page) {
-  await page.waitForFunction(() => document.querySelector('#main h1, #main h2') && !document.querySelector('#main [aria-busy], #main .skeleton'), null, { timeout: 10000 });
+  await page.waitForFunction(() => document.querySelector('#main h1, #main h2') && !document.querySelector('#main [aria-busy], #main .skeleton'), null, { timeout: 60000 });
 }
 
 async function axe(page) {
@@ -131,7 +131,7 @@ test('a run is live: a signal from elsewhere moves the open page on', async (ope
   check((await page.locator('.timeline').innerText()).includes('approval'), 'the timeline does not show what it waits for');
   await page.getByText('40 %').waitFor();
   await world.ask('POST', `/v1/runs/${world.order}/signals`, { name: 'approval', payload: { by: 'ann' } });
-  await page.locator('.run-sub .badge', { hasText: 'Succeeded' }).waitFor({ timeout: 8000 });
+  await page.locator('.run-sub .badge', { hasText: 'Succeeded' }).waitFor({ timeout: 60000 });
   await page.locator('.journal tbody tr', { hasText: 'succeeded' }).last().waitFor();
   await page.getByText('"ann"').first().waitFor();
 });
@@ -148,7 +148,7 @@ test('a signal is sent from the page', async (open) => {
   await page.getByRole('dialog').getByRole('alert').filter({ hasText: 'Payload' }).waitFor();
   await page.getByLabel('Payload').fill('{"by":"browser"}');
   await page.getByRole('dialog').getByRole('button', { name: 'Send' }).click();
-  await page.locator('.run-sub .badge', { hasText: 'Succeeded' }).waitFor({ timeout: 8000 });
+  await page.locator('.run-sub .badge', { hasText: 'Succeeded' }).waitFor({ timeout: 60000 });
 });
 
 test('children are shown as a tree, with a way up', async (open) => {
@@ -192,7 +192,7 @@ test('what happens arrives on the overview, and new runs are offered in the list
   await settle(list);
   await feed.locator('.live.on').waitFor();
   await world.trigger('billing.charge.v1', { key: 'seen-live' });
-  await feed.locator('.feed-line', { hasText: 'seen-live' }).first().waitFor({ timeout: 8000 });
+  await feed.locator('.feed-line', { hasText: 'seen-live' }).first().waitFor({ timeout: 60000 });
   await list.getByRole('button', { name: /Show \d+ new run/ }).click();
   await list.locator('.run-list', { hasText: 'seen-live' }).waitFor();
 });
@@ -202,7 +202,7 @@ test('a run in the list changes its status while it is looked at', async (open) 
   const page = await open('/runs?key=watched');
   await page.locator('.run-list .badge', { hasText: 'Pending' }).waitFor();
   await world.ask('POST', `/v1/runs/${id}/cancel`, {});
-  await page.locator('.run-list .badge', { hasText: 'Cancelled' }).waitFor({ timeout: 8000 });
+  await page.locator('.run-list .badge', { hasText: 'Cancelled' }).waitFor({ timeout: 60000 });
 });
 
 test('a workflow is resumed, paused and limited', async (open) => {
@@ -250,7 +250,7 @@ test('a run is started and forked from the page', async (open) => {
   await page.getByLabel('Key', { exact: true }).fill('from-browser');
   await page.getByRole('button', { name: 'Start' }).click();
   await page.waitForURL(/\/runs\/[0-9a-f-]{36}$/);
-  await page.locator('.run-sub .badge', { hasText: 'Succeeded' }).waitFor({ timeout: 8000 });
+  await page.locator('.run-sub .badge', { hasText: 'Succeeded' }).waitFor({ timeout: 60000 });
   const before = page.url();
   await page.getByRole('button', { name: 'More actions' }).click();
   await page.getByRole('menuitem', { name: 'Fork from a step' }).click();
@@ -360,12 +360,12 @@ test('when the server goes away the page says so, and goes on when it is back', 
     const page = await open('/', { base: fresh.url });
     await settle(page);
     await fresh.stop(fresh.server);
-    await page.getByText('The server cannot be reached.').waitFor({ timeout: 8000 });
+    await page.getByText('The server cannot be reached.').waitFor({ timeout: 60000 });
     await fresh.serve(fresh.port);
-    await page.getByText('The server cannot be reached.').waitFor({ state: 'detached', timeout: 12000 });
-    await page.locator('.live.on').waitFor({ timeout: 12000 });
+    await page.getByText('The server cannot be reached.').waitFor({ state: 'detached', timeout: 60000 });
+    await page.locator('.live.on').waitFor({ timeout: 60000 });
     await fresh.trigger('billing.charge.v1', { key: 'after' });
-    await page.locator('.feed-line', { hasText: 'after' }).first().waitFor({ timeout: 8000 });
+    await page.locator('.feed-line', { hasText: 'after' }).first().waitFor({ timeout: 60000 });
   } finally {
     await fresh.close();
   }
@@ -413,7 +413,7 @@ test('the first token signs this browser in, and every other must sign in; a rev
     await other.getByText('No runs yet').waitFor();
     await page.getByRole('button', { name: 'Revoke' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Revoke token' }).click();
-    await page.getByRole('dialog', { name: 'Sign in' }).waitFor({ timeout: 10000 });
+    await page.getByRole('dialog', { name: 'Sign in' }).waitFor({ timeout: 60000 });
   } finally {
     await fresh.close();
   }

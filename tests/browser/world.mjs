@@ -113,7 +113,7 @@ export class World {
   }
 }
 
-export async function until(look, what, patience = 15000) {
+export async function until(look, what, patience = 60000) {
   const end = Date.now() + patience;
   for (;;) {
     const found = await look();

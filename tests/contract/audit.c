@@ -14,7 +14,7 @@
 #include "client/client.h"
 #include "util/random.h"
 
-#define PATIENCE HF_SECONDS(20)
+#define PATIENCE HF_SECONDS(60)
 
 /* ---- Sealing ---- */
 

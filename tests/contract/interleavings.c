@@ -12,7 +12,7 @@
 
 enum { ACTORS = 3, SEEDS = 60, MOST_TRIES = 1000 };
 #define BLOCKED_AFTER HF_MILLISECONDS(15) /* a statement that takes longer waits for a lock */
-#define STUCK_AFTER HF_SECONDS(20)
+#define STUCK_AFTER HF_SECONDS(60)
 
 /* One flush under way, performed statement by statement. */
 struct actor {

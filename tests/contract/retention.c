@@ -16,10 +16,18 @@
 
 #define KEPT HF_HOURS(1)
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) /* as clang says it */
+#define SANITIZED
+#endif
+#endif
+#ifdef SANITIZED
 #define MANY 10000 /* sanitized builds are slow */
 #else
 #define MANY 100000
 #endif
+#define AT_ONCE 6 /* runs between two looks at what is left: to count takes longer than to run */
 
 /* ---- Doing ---- */
 
@@ -376,7 +384,12 @@ static void sealing_runs_go_after_a_week(void **state)
     struct staff staff = { 0 };
     trigger(WORK);
     hire(&staff);
-    AWAIT(runs_of(HF__CHORE_SEAL, "r.status = 4") > 0);
+    for (int tries = 0; runs_of(HF__CHORE_SEAL, "r.status = 4") == 0; tries++) {
+        assert_true(tries < 1200);
+        usleep(100000);
+        if (tries % 10 == 9)
+            advance(HF_SECONDS(10)); /* others' transactions may hold it up: then it looks again */
+    }
     dismiss(&staff);
     advance(HF_DAYS(6));
     expire();
@@ -404,27 +417,36 @@ static void make_ended_runs(void)
         fx.tenant, MANY);
 }
 
+static void have_work_done(int runs)
+{
+    for (int i = 0; i < runs; i++) {
+        hf_run *run = NULL;
+        hf_id id = trigger(WORK);
+        assert_ok(hf_wait(fx.client, &run, id, HF_SECONDS(60), &fx.error));
+        assert_int_equal(run->status, HF_SUCCEEDED);
+        hf_run_free(run);
+    }
+}
+
 static void a_hundred_thousand_runs_go_while_work_goes_on(void **state)
 {
     struct staff staff = { 0 };
-    int64_t left;
+    int64_t left = MANY;
     int meanwhile = 0;
     (void)state;
     make_ended_runs();
     keep_for(KEPT);
     advance(KEPT + HF_MINUTES(2)); /* whenever the chore wanted to wake up, it is due */
     hire(&staff);
-    do {
-        hf_run *run = NULL;
-        hf_id id = trigger(WORK);
-        assert_ok(hf_wait(fx.client, &run, id, HF_SECONDS(30), &fx.error));
-        assert_int_equal(run->status, HF_SUCCEEDED);
-        hf_run_free(run);
+    while (left > 0) {
+        bool begun = left < MANY;
+        have_work_done(AT_ONCE);
         left = sql_number("SELECT count(*) FROM run r JOIN tenant t ON t.id = r.tenant_id "
                           "WHERE t.name = '%s' AND r.created_at <= %d",
                           fx.tenant, MANY);
-        meanwhile += left > 0 && left < MANY;
-    } while (left > 0);
+        if (begun && left > 0)
+            meanwhile += AT_ONCE;
+    }
     dismiss(&staff);
     assert_true(meanwhile > 5);
     assert_int_equal(sql_number("SELECT count(*) FROM event WHERE at = 0 AND name = 'succeeded'"),

@@ -31,7 +31,7 @@ def check(condition, message):
         raise Failure(message)
 
 
-def wait_until(condition, what, seconds=60):
+def wait_until(condition, what, seconds=120):
     """Looks the less often the longer it takes: looking costs the machine more than waiting."""
     begin = time.monotonic()
     while True:
@@ -40,7 +40,7 @@ def wait_until(condition, what, seconds=60):
             return answer
         waited = time.monotonic() - begin
         check(waited < seconds * PATIENCE, f"waited {seconds} s in vain: {what}")
-        time.sleep(min(0.2, max(0.02, waited / 8)))
+        time.sleep(min(0.4, max(0.02, waited / 6)))
 
 
 def die_with_parent(signal_number=signal.SIGKILL):
@@ -73,13 +73,13 @@ class Process:
         self.send(signal.SIGKILL)
         self.popen.wait()
 
-    def stop(self, seconds=30):
+    def stop(self, seconds=60):
         """Asks it to end; returns its exit status."""
         self.send(signal.SIGCONT)
         self.send(signal.SIGTERM)
         return self.wait(seconds)
 
-    def wait(self, seconds=30):
+    def wait(self, seconds=60):
         try:
             return self.popen.wait(seconds * PATIENCE)
         except subprocess.TimeoutExpired:

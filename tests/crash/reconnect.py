@@ -32,17 +32,15 @@ def await_idle(scene):
 
 
 def an_idle_worker_reconnects(directory, disturb):
-    """And it hears of new work at once: a listener that is not there again would cost the poll of 20 s."""
+    """And it hears of new work at once: a listener that is not there again would cost the poll of ten minutes."""
     with Scene(directory, "postgres") as scene:
-        worker = scene.worker(poll=20000)
+        worker = scene.worker(poll=600000)
         await_idle(scene)
         for number in range(2):
             disturb(scene.store)
             time.sleep(2)
-            begin = time.monotonic()
             scene.trigger_one("crash.work", f"idle-{number}")
-            scene.await_all_finished(10)
-            check(time.monotonic() - begin < 10, "the worker did not hear of the run")
+            scene.await_all_finished(120)
         check(worker.alive(), f"the worker ended: {worker.said()}")
         check(len(scene.lines("start")) == 2, "a run was begun twice")
         scene.audit()
@@ -56,7 +54,7 @@ def a_busy_worker_reconnects(directory, disturb):
         scene.begun(4)
         disturb(scene.store)
         scene.trigger_all("more", 200)
-        scene.await_all_finished(30)
+        scene.await_all_finished()
         check(worker.alive(), f"the worker ended: {worker.said()}")
         long_starts = [run for _, run, _ in scene.lines("start")]
         for key, run in scene.accepted().items():
@@ -73,7 +71,7 @@ def a_worker_under_load_reconnects_again_and_again(directory):
             end_sessions(scene.store)
         status = trigger.stop()
         check(status == 0, f"the triggering process failed: {trigger.said()}")
-        scene.await_all_finished(30)
+        scene.await_all_finished()
         check(worker.alive(), f"the worker ended: {worker.said()}")
         scene.audit()
 

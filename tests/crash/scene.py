@@ -95,7 +95,7 @@ class Scene:
     def succeeded(self):
         return int(self.store.ask("SELECT count(*) FROM {run} WHERE status = 4 AND " + OURS)[0][0])
 
-    def await_all_finished(self, seconds=60):
+    def await_all_finished(self, seconds=120):
         wait_until(lambda: self.unfinished() == 0, "all runs are finished", seconds)
 
     def __enter__(self):

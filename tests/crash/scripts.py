@@ -140,7 +140,7 @@ def steps_are_done_once(directory, runner, kind):
             send_go(scene, run)
         scene.await_all_finished(120)
         repeated = audit(stage, runs)
-        wait_until(lambda: not left_behind(directory), "nothing of the killed workers is left", 20)
+        wait_until(lambda: not left_behind(directory), "nothing of the killed workers is left")
         runner.note(f"seed {runner.seed}: {len(runs)} runs, {kills} workers killed, {repeated} steps begun again")
 
 

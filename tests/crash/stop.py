@@ -13,7 +13,7 @@ from processes import check, wait_until
 from runner import Runner
 from scene import OURS, Scene
 
-SLACK = 8  # seconds beside the limit: for programs to die, for the last commits, and for a busy machine
+SLACK = 50  # seconds beside the limit: for programs to die, for the last commits, and for a busy machine
 
 
 def stop_within(worker, seconds):
@@ -63,10 +63,10 @@ def a_stubborn_handler_is_left_behind(directory, kind):
     """Its run goes back at the limit, and another worker takes it at once, not after the lease."""
     with Scene(directory, kind) as scene:
         worker = scene.worker(threads=1, stop_limit=500)
-        scene.trigger_one("crash.long", "stubborn", '{"ms":20000,"stubborn":1}')
+        scene.trigger_one("crash.long", "stubborn", '{"ms":120000,"stubborn":1}')
         scene.begun(1)
         took = stop_within(worker, 1)
-        check(took < 10, f"the worker took {took:.1f} s to stop")
+        check(took < 60, f"the worker took {took:.1f} s to stop")
         check(status_of(scene, "stubborn") == 0, "the run was not given back")
 
 
@@ -122,13 +122,13 @@ def process_exists(pid):
 
 def a_second_signal_gives_back_at_once(directory, kind):
     with Scene(directory, kind) as scene:
-        worker = scene.worker(threads=1, stop_limit=60000)
-        scene.trigger_one("crash.long", "hurry", '{"ms":60000}')
+        worker = scene.worker(threads=1, stop_limit=120000)
+        scene.trigger_one("crash.long", "hurry", '{"ms":120000}')
         scene.begun(1)
         worker.send(signal.SIGTERM)
         wait_until(lambda: scene.lines("draining"), "the worker stops")
         took = stop_within(worker, 1)
-        check(took < 10, f"the worker took {took:.1f} s to stop")
+        check(took < 60, f"the worker took {took:.1f} s to stop")
         check(status_of(scene, "hurry") == 0, "the run was not given back")
 
 

@@ -1,29 +1,45 @@
 """The stores that the tests break: a SQLite file, a PostgreSQL server of their own, a disk that can be filled."""
 
+import atexit
+import functools
 import os
 import pathlib
 import pwd
 import re
+import shutil
 import signal
 import socket
 import sqlite3
 import subprocess
+import tempfile
 import time
 import uuid
 
-from processes import PATIENCE, Process, Skipped, check, wait_until
+from processes import PATIENCE, Process, Skipped, check, run_program, wait_until
+
+
+def make_database(like="template1"):
+    base = os.environ.get("HOLDFAST_TEST_POSTGRES")
+    if not base:
+        raise Skipped("HOLDFAST_TEST_POSTGRES is not set")
+    name = "test_" + uuid.uuid4().hex[:12]
+    subprocess.run(["psql", "-XAtqc", f"CREATE DATABASE {name} TEMPLATE {like}", base], check=True, capture_output=True)
+    return name, re.sub(r"(postgres(?:ql)?://[^/]*/)[^?]*", rf"\g<1>{name}", base)
+
+
+@functools.cache
+def pristine_database():
+    """One with the tables, which is only copied: to make them takes much longer."""
+    name, url = make_database()
+    run_program("--store", url, "migrate")
+    return name
 
 
 def make_store(kind, directory):
     """The URL of a fresh store."""
     if kind == "sqlite":
         return f"sqlite:{directory}/store.db"
-    base = os.environ.get("HOLDFAST_TEST_POSTGRES")
-    if not base:
-        raise Skipped("HOLDFAST_TEST_POSTGRES is not set")
-    name = "test_" + uuid.uuid4().hex[:12]
-    subprocess.run(["psql", "-XAtqc", f"CREATE DATABASE {name}", base], check=True, capture_output=True)
-    return re.sub(r"(postgres(?:ql)?://[^/]*/)[^?]*", rf"\g<1>{name}", base)
+    return make_database(like=pristine_database())[1]
 
 
 class Sqlite:
@@ -55,6 +71,7 @@ class Postgres:
     """A server of its own, as its user, that flushes to disk like one in production."""
 
     kind = "postgres"
+    pristine = None  # the data of one that was never started
 
     def __init__(self, directory, data=None, settings=(), init_options=()):
         self.directory = directory / "postgres"
@@ -68,9 +85,26 @@ class Postgres:
         self.port = free_port()
         self.url = f"postgres://postgres@/postgres?host={self.directory}&port={self.port}"
         self.process = None
-        self.run_tool("initdb", "-D", self.data, "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C",
-                      "--no-sync", *init_options)
+        self.initialise(init_options)
         self.start()
+
+    def initialise(self, options):
+        """Making a new server takes much longer than copying one that was never started."""
+        if options:
+            self.initdb(self.data, *options)
+            return
+        if not Postgres.pristine:
+            directory = tempfile.mkdtemp(prefix="holdfast-crash-")
+            atexit.register(shutil.rmtree, directory, ignore_errors=True)
+            if self.identity:
+                os.chown(directory, self.identity["user"], self.identity["group"])
+            self.initdb(f"{directory}/data")
+            Postgres.pristine = f"{directory}/data"
+        subprocess.run(["cp", "-a", Postgres.pristine, self.data], check=True)
+
+    def initdb(self, data, *options):
+        self.run_tool("initdb", "-D", data, "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync",
+                      *options)
 
     def run_tool(self, tool, *argv, **options):
         return subprocess.run([self.bin / tool, *map(str, argv)], check=True, capture_output=True, text=True, cwd="/",
@@ -118,7 +152,7 @@ class Postgres:
     def ask(self, sql):
         """The server may be recovering, or the session may be the one that is killed: then once more."""
         sql = re.sub(r"\{(\w+)\}", r"holdfast.\1", sql).replace("uuid(", "text(")
-        answer = wait_until(lambda: self.ask_once(sql), f"an answer to {sql}", 30)
+        answer = wait_until(lambda: self.ask_once(sql), f"an answer to {sql}")
         return [tuple(line.split("\x1f")) for line in answer.stdout.splitlines()]
 
     def ask_once(self, sql):

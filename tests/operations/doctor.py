@@ -75,7 +75,7 @@ class Patient:
         return None
 
     def finds(self, check_name, words, *options):
-        found = wait_until(lambda: self.finding(check_name, words, *options), f"{check_name}: {words}", 30)
+        found = wait_until(lambda: self.finding(check_name, words, *options), f"{check_name}: {words}")
         return found
 
     def healthy(self):

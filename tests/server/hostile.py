@@ -41,7 +41,7 @@ def count_runs(client):
 # ---- Requests that are not well-formed ----
 
 
-@case()
+@case("--receive-limit", "2s")
 def garbage_is_refused_or_hung_up_on(server, client):
     for garbage in (b"\0" * 100, os.urandom(3000), b"\r\n" * 500, b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n",
                     b"GET /healthz\r\n\r\n", b"get\t/\tHTTP/1.1\r\n\r\n", b"GET /healthz HTTP/1.1\r\nNo colon\r\n\r\n",
@@ -95,7 +95,7 @@ def whoever_dribbles_is_hung_up_on(server, client):
         open_ones[:] = [raw for raw in open_ones if not dribble(raw)]
         return not open_ones
 
-    wait_until(all_gone, "they are hung up on", 20)
+    wait_until(all_gone, "they are hung up on")
     check(count_runs(client) == 0, "no run")
 
 
@@ -131,7 +131,7 @@ def what_is_said_to_be_shorter_than_it_is_is_no_second_request(server, client):
     check(not [line for line in server.log() if line["method"] == "DELETE"], "the hidden request was not served")
 
 
-@case()
+@case("--receive-limit", "2s")
 def lines_and_headers_without_end_are_refused(server, client):
     many = "".join(f"X-{i}: {i}\r\n" for i in range(10000))
     for request in (f"GET /healthz HTTP/1.1\r\n{HOST}{many}\r\n", f"GET /healthz HTTP/1.1\r\n{HOST}X: {'y' * 100000}\r\n\r\n",

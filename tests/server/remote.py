@@ -54,10 +54,19 @@ class Scene:
         return Process(self.directory, name, [*PROGRAMS[language], f"http://127.0.0.1:{port or self.port}", name, self.log],
                        env={**os.environ, **environment})
 
+    def has_joined(self, worker):
+        return f"default/{worker.name}" in (one["name"] for one in self.client.get("/v1/workers").json["items"])
+
+    def stop(self, workers):
+        """One that was started a moment ago may not have come so far that it hears a signal."""
+        for worker in workers:
+            wait_until(lambda one=worker: self.has_joined(one), f"{worker.name} has joined")
+            check(worker.stop() == 0, worker.said())
+
     def lines(self):
         return self.log.read_text().splitlines()
 
-    def end(self, run, seconds=20):
+    def end(self, run, seconds=60):
         found = self.client.get(f"/v1/runs/{run}?wait={seconds}s").json
         check(found["status"] in ("succeeded", "failed", "cancelled"), found)
         return found
@@ -247,9 +256,8 @@ def a_server_that_is_killed_and_comes_back_loses_nothing(scene):
         scene.client.close()
         scene.serve()
     for run in runs:
-        check_order(scene, run, scene.end(run, 30))
-    for worker in workers:
-        check(worker.stop() == 0, worker.said())
+        check_order(scene, run, scene.end(run, 60))
+    scene.stop(workers)
 
 
 @case
@@ -258,11 +266,10 @@ def answers_that_get_lost_are_survived(scene):
     workers = [scene.worker(leak.port) for _ in range(2)]
     runs = [trigger_order(scene, key=f"k{i}") for i in range(10)]
     for run in runs:
-        check_order(scene, run, scene.end(run, 30))
+        check_order(scene, run, scene.end(run, 60))
     check(leak.lost > 5, f"{leak.lost} answers were lost")
     leak.share = 0
-    for worker in workers:
-        check(worker.stop() == 0, worker.said())
+    scene.stop(workers)
 
 
 SCRIPT = """#!/bin/bash
@@ -332,8 +339,7 @@ def soak(directory):
         holders = {line["actor"].split("/")[1].split("-")[0] for run in runs
                    for line in scene.client.get(f"/v1/runs/{run}/events?limit=1000").json["items"] if line["kind"] == "step"}
         check(holders == {"python", "node"}, holders)
-        for worker in workers:
-            check(worker.stop() == 0, worker.said())
+        scene.stop(workers)
         scene.server.stop()
     finally:
         scene.server.process.kill()

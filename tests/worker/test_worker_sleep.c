@@ -11,7 +11,7 @@
 
 /* With the poll at an hour, whatever happens in these tests happens because the worker was
  * woken. */
-#define QUICK HF_SECONDS(5)
+#define QUICK HF_MINUTES(1)
 
 static hf_code note(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
 {
