@@ -84,7 +84,7 @@ static int doctor(struct cli_session *session, int count, char **operands)
 
 const struct cli_command cli_command_doctor = {
     .name = "doctor",
-    .summary = "Look for what is wrong with the store, its settings and its queues",
+    .summary = "Look for what is wrong with the store and its queues",
     .operands = "",
     .details =
         "One line for each thing that was looked at: ok, warning or danger, and what to do. It "
