@@ -24,7 +24,7 @@ bool cli_doctor_has(const struct cli_doctor *doctor, enum hf__stmt stmt);
 
 /* doctor_server.c: settings, connections, transactions, locks, tables; of PostgreSQL. */
 void cli_doctor_server(struct cli_doctor *doctor);
-/* doctor_disk.c: where a SQLite file lies. */
+/* doctor_disk.c: where a SQLite file lies; the room that is left, a server's too. */
 void cli_doctor_disk(struct cli_doctor *doctor);
 /* doctor_work.c: queues, workers, subscriptions. */
 void cli_doctor_work(struct cli_doctor *doctor);
