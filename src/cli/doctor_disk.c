@@ -1,8 +1,7 @@
-/* Disks: the file system of a SQLite file, its log, the room there; the room that a PostgreSQL server has.
+/* A SQLite file: its file system, the room there, its log.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/doctor.h"
 
-#include "client/client.h"
 #include "util/alloc.h"
 
 #include <inttypes.h>
@@ -51,9 +50,12 @@ static void check_file_system(struct cli_doctor *doctor, const char *path)
                    network ? "%s lies on a network file system" : "%s lies on a local one", path);
 }
 
-static void tell_room(struct cli_doctor *doctor, const char *path, const struct statvfs *fs)
+bool cli_doctor_room(struct cli_doctor *doctor, const char *path)
 {
-    int64_t room = (int64_t)fs->f_bavail * (int64_t)fs->f_frsize;
+    struct statvfs fs;
+    if (statvfs(path, &fs) != 0)
+        return false;
+    int64_t room = (int64_t)fs.f_bavail * (int64_t)fs.f_frsize;
     enum cli_level level = room < NO_ROOM       ? CLI_DANGER
                            : room < LITTLE_ROOM ? CLI_WARNING
                                                 : CLI_FINE;
@@ -61,13 +63,7 @@ static void tell_room(struct cli_doctor *doctor, const char *path, const struct 
                    level == CLI_FINE ? NULL
                                      : "make room, or remove old runs: holdfast purge --dry-run",
                    "%" PRId64 " MiB are free where %s lies", room / MEBIBYTE, path);
-}
-
-static void check_room(struct cli_doctor *doctor, const char *path)
-{
-    struct statvfs fs;
-    if (statvfs(path, &fs) == 0)
-        tell_room(doctor, path, &fs);
+    return true;
 }
 
 static void check_log(struct cli_doctor *doctor, const char *path)
@@ -90,50 +86,13 @@ static void check_log(struct cli_doctor *doctor, const char *path)
     free(name);
 }
 
-/* The server's log may have a disk of its own; whoever is not its owner cannot see into the directory. */
-static bool check_server_room(struct cli_doctor *doctor, const char *directory)
-{
-    struct statvfs data, log;
-    char path[4096];
-    if (statvfs(directory, &data) != 0)
-        return false;
-    tell_room(doctor, directory, &data);
-    snprintf(path, sizeof path, "%s/pg_wal", directory);
-    if (statvfs(path, &log) == 0 && log.f_fsid != data.f_fsid)
-        tell_room(doctor, path, &log);
-    return true;
-}
-
-/* Not to see it is no fault of the store: it is said, and nothing more. */
-static void check_server(struct cli_doctor *doctor)
-{
-    struct hf__ask ask;
-    hf__ask_begin(&ask, doctor->session->client->engine, HF__STMT_SERVER_PLACE);
-    if (cli_doctor_ask(doctor, "disk", &ask)) {
-        const struct hf__cell *c = hf__table_row(&ask.out, 0);
-        const char *directory = hf__as_text(c[0]);
-        bool local = hf__as_number(c[1]) != 0;
-        if (!directory || !local || !check_server_room(doctor, directory))
-            cli_doctor_say(doctor, "disk", CLI_FINE, NULL,
-                           "the database has %" PRId64 " MiB; how much is free cannot be seen from "
-                           "here: %s",
-                           hf__as_number(c[2]) / MEBIBYTE,
-                           !local       ? "the server is on another machine"
-                           : !directory ? "only roles with pg_monitor may know where its data is"
-                                        : "its directory is not on this machine");
-    }
-    hf__ask_end(&ask);
-}
-
 void cli_doctor_disk(struct cli_doctor *doctor)
 {
     static const char scheme[] = "sqlite:";
     const char *path = doctor->session->store + sizeof scheme - 1;
-    if (cli_doctor_has(doctor, HF__STMT_SERVER_PLACE))
-        check_server(doctor);
     if (strncmp(doctor->session->store, scheme, sizeof scheme - 1) != 0 || *path == ':')
         return;
     check_file_system(doctor, path);
-    check_room(doctor, path);
+    cli_doctor_room(doctor, path);
     check_log(doctor, path);
 }
