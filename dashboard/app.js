@@ -13,7 +13,8 @@ import { runPage } from './page_run.js';
 import { workflowsPage, workflowPage } from './page_workflows.js';
 import { schedulesPage } from './page_schedules.js';
 import { workersPage } from './page_workers.js';
-import { deadLettersPage, outboxPage, tasksPage } from './pages_mail.js';
+import { deadLettersPage, outboxPage } from './pages_mail.js';
+import { tasksPage } from './page_tasks.js';
 import { settingsPage, setTheme, theme } from './page_settings.js';
 
 const pages = [
