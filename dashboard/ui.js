@@ -203,6 +203,9 @@ export function dialog({ title, body, fields = [], action = 'OK', danger = false
         submit.classList.remove('busy');
       }
     });
+    form.addEventListener('keydown', (event) => {
+      if (event.key === 'Enter' && (event.ctrlKey || event.metaKey) && submit) { event.preventDefault(); form.requestSubmit(submit); }
+    });
     box.addEventListener('cancel', (event) => { event.preventDefault(); close(null); });
     document.body.append(box);
     box.showModal();

@@ -36,13 +36,14 @@ stop_workers()
     exit "$1"
 }
 
+# Ended runs are kept for a day, so that the file does not grow for ever.
 create_workflows()
 {
-    holdfast workflow create media.thumbnail.v1 --max-attempts 4 -q
-    holdfast workflow create billing.charge.v1 --max-attempts 3 --retry-base 1s -q
-    holdfast workflow create shop.order.v1 -q
-    holdfast workflow create shop.pack.v1 -q
-    holdfast workflow create shop.delivery.v1 -q
+    holdfast workflow create media.thumbnail.v1 --max-attempts 4 --retention 1d -q
+    holdfast workflow create billing.charge.v1 --max-attempts 3 --retry-base 1s --retention 1d -q
+    holdfast workflow create shop.order.v1 --retention 1d -q
+    holdfast workflow create shop.pack.v1 --retention 1d -q
+    holdfast workflow create shop.delivery.v1 --retention 1d -q
 }
 
 start_workers()
@@ -124,7 +125,7 @@ order_one()
 
 count()
 {
-    holdfast list --status "$1" --limit 1000 --json -q "${@:2}" | wc -l
+    holdfast list --status "$1" --all --json -q "${@:2}" | wc -l
 }
 
 mkdir -p "$data"

@@ -245,6 +245,9 @@ HF_PUBLIC hf_code hf_signal(hf_client *client, hf_id run, const hf_signal_spec *
  * those of one workflow, or of all (NULL), in small batches. */
 HF_PUBLIC hf_code hf_purge(hf_client *client, int64_t *removed, const char *workflow,
                            int64_t finished_before, hf_error *err) HF_MUST_CHECK;
+/* Counts the runs that hf_purge would remove now. */
+HF_PUBLIC hf_code hf_purge_count(hf_client *client, int64_t *count, const char *workflow,
+                                 int64_t finished_before, hf_error *err) HF_MUST_CHECK;
 
 /* ---- Workflows, workers, tenants ---- */
 

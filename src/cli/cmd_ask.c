@@ -81,7 +81,7 @@ static int ask(struct cli_session *session, int count, char **operands)
 
 const struct cli_command cli_command_ask = {
     .name = "ask",
-    .summary = "Inside a durable program: ask a person and wait for the answer",
+    .summary = "Ask a person and wait for the answer",
     .operands = "NAME [PAYLOAD|@FILE|-]",
     .details = "Makes a task, once, and prints its answer as JSON: task, outcome, result, by. The "
                "program is ended meanwhile and started again when somebody has answered. PAYLOAD "

@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 
+#define SLOW HF_SECONDS(1) /* for an answer to the simplest question */
 #define SKEW_LARGE HF_SECONDS(2)
 #define SKEW_HUGE HF_MINUTES(1)
 
@@ -27,13 +28,16 @@ static hf_code check_store(struct cli_doctor *doctor, hf_error *err)
     int in_store, newest;
     int64_t began = hf__monotonic_us();
     hf_code code = hf_store_now(session->client, &now, err);
+    bool slow = hf__monotonic_us() - began > SLOW;
     cli_span_text(hf__monotonic_us() - began, took);
     if (code == HF_OK)
         code = hf_schema(session->client, &in_store, &newest, err);
     if (code != HF_OK)
         return code;
-    cli_doctor_say(doctor, "store", CLI_FINE, NULL, "%s answers in %s", cli_store_name(session),
-                   took);
+    cli_doctor_say(doctor, "store", slow ? CLI_WARNING : CLI_FINE,
+                   slow ? "look at the load of the store's machine, and at the network in between"
+                        : NULL,
+                   "%s answers in %s", cli_store_name(session), took);
     cli_doctor_say(doctor, "schema", in_store > newest ? CLI_WARNING : CLI_FINE,
                    in_store > newest ? "install the newer program here too" : NULL,
                    "version %d, this program knows %d", in_store, newest);
@@ -84,15 +88,17 @@ static int doctor(struct cli_session *session, int count, char **operands)
 
 const struct cli_command cli_command_doctor = {
     .name = "doctor",
-    .summary = "Look for what is wrong with the store, its settings and its queues",
+    .summary = "Look for what is wrong with the store and its queues",
     .operands = "",
     .details =
         "One line for each thing that was looked at: ok, warning or danger, and what to do. It "
         "looks "
         "at the store, its schema and its clock; on PostgreSQL at settings that endanger "
         "durability, "
-        "at connections, long transactions, locks and dead rows; on SQLite at the file system, the "
-        "room there and the log; then at queues that do not move, dead workers that hold runs, and "
+        "at connections, long transactions, locks and dead rows; on SQLite at the file system and "
+        "the "
+        "log; at the room on the disk, as far as it can be seen; then at queues that do not move, "
+        "dead workers that hold runs, and "
         "parked subscriptions. It changes nothing.\n"
         "Exit code 0: all is fine. 1: something was found. 5: the store cannot be reached, or has "
         "another schema. --quiet shows only what was found.\n"

@@ -54,7 +54,7 @@ static int sleep_here(struct cli_session *session, int count, char **operands)
 
 const struct cli_command cli_command_sleep = {
     .name = "sleep",
-    .summary = "Inside a durable program: let time pass, without a process",
+    .summary = "Let time pass, without a process",
     .operands = "NAME DURATION|TIME",
     .details = "The program is ended and started again when the time has come; then this returns "
                "at once. NAME is what it is remembered by.\n" INSIDE,
@@ -95,7 +95,7 @@ static int child_start(struct cli_session *session, int count, char **operands)
 
 const struct cli_command cli_command_child_start = {
     .name = "child start",
-    .summary = "Inside a durable program: start a run that belongs to this one",
+    .summary = "Start a run that belongs to this one",
     .operands = "NAME WORKFLOW [INPUT]",
     .details = "Prints the child's id, every time the same. It is cancelled with this run. INPUT "
                "is JSON, @FILE or - for stdin.\n" INSIDE,
@@ -203,7 +203,7 @@ static int child_wait(struct cli_session *session, int count, char **operands)
 
 const struct cli_command cli_command_child_wait = {
     .name = "child wait",
-    .summary = "Inside a durable program: wait for children to end",
+    .summary = "Wait for children to end",
     .operands = "NAME ID...",
     .details =
         "For one child its result is printed; for several a line of JSON each, with id, status, "
@@ -233,7 +233,7 @@ static int progress(struct cli_session *session, int count, char **operands)
 
 const struct cli_command cli_command_progress = {
     .name = "progress",
-    .summary = "Inside a durable program: say how far it is",
+    .summary = "Say how far it is",
     .operands = "PERCENT [TEXT]",
     .details =
         "Seen at once by whoever looks at the run; a step's command may call it too.\n" INSIDE,
@@ -259,7 +259,7 @@ static int state(struct cli_session *session, int count, char **operands)
 
 const struct cli_command cli_command_state = {
     .name = "state",
-    .summary = "Inside a durable program: publish the run's state",
+    .summary = "Publish the run's state",
     .operands = "JSON",
     .details = "Shown by `holdfast get`. JSON may be @FILE or - for stdin; a step's command may "
                "call it too.\n" INSIDE,
@@ -285,7 +285,7 @@ static int emit(struct cli_session *session, int count, char **operands)
 
 const struct cli_command cli_command_emit = {
     .name = "emit",
-    .summary = "Inside a durable program: put an event into the outbox, once",
+    .summary = "Put an event into the outbox, once",
     .operands = "TYPE [JSON]",
     .details = INSIDE,
     .examples = "holdfast emit order.packed '{\"order\":7}'",
@@ -307,12 +307,12 @@ static int fixed(struct cli_session *session, int count, char **operands)
 #define FIXED_COMMAND(name_, summary_)                                                             \
     const struct cli_command cli_command_##name_ = {                                               \
         .name = #name_,                                                                            \
-        .summary = "Inside a durable program: " summary_,                                          \
+        .summary = summary_,                                                                       \
         .operands = "",                                                                            \
         .details = "The same every time the program is started again.\n" INSIDE,                   \
         .run = fixed,                                                                              \
     }
 
-FIXED_COMMAND(now, "the time of the first call");
-FIXED_COMMAND(uuid, "a new id");
-FIXED_COMMAND(random, "a random number of 64 bits");
+FIXED_COMMAND(now, "Print the time of the first call");
+FIXED_COMMAND(uuid, "Print a new id");
+FIXED_COMMAND(random, "Print a random number of 64 bits");

@@ -177,7 +177,7 @@ static int step(struct cli_session *session, int count, char **operands)
 
 const struct cli_command cli_command_step = {
     .name = "step",
-    .summary = "Inside a durable program: run a command once and remember its output",
+    .summary = "Run a command once and remember its output",
     .operands = "NAME -- COMMAND [ARGUMENT...]",
     .details =
         "Works inside a program that `holdfast worker --exec` runs, in any language. After a "

@@ -73,57 +73,97 @@ static struct {
     int64_t older_than;
     unsigned given;
     const char *workflow;
-    bool yes;
+    bool yes, dry_run;
 } purge_args;
 
 static const struct cli_option purge_options[] = {
     CLI_OPT(DURATION, 0, "older-than", "DURATION", "ended or deleted so long ago; required",
             .value = &purge_args.older_than, .mask = &purge_args.given, .bit = 1),
     CLI_OPT(TEXT, 'w', "workflow", "NAME", "of this workflow only", .value = &purge_args.workflow),
-    CLI_OPT(SWITCH, 'y', "yes", NULL, "do not ask on a terminal", .value = &purge_args.yes),
+    CLI_OPT(SWITCH, 'n', "dry-run", NULL, "remove nothing: count the runs that would go",
+            .value = &purge_args.dry_run),
+    CLI_OPT(SWITCH, 'y', "yes", NULL, "do not ask before removing them", .value = &purge_args.yes),
     CLI_OPTIONS_END,
 };
 
 struct purged {
+    bool dry_run;
+    int64_t matched; /* before it began */
     int64_t removed;
 };
 
 static const struct hf__field purged_fields[] = {
+    { "dry_run", HF__FIELD_BOOL, offsetof(struct purged, dry_run) },
+    { "matched", HF__FIELD_INT64, offsetof(struct purged, matched) },
     { "removed", HF__FIELD_INT64, offsetof(struct purged, removed) },
     { NULL, HF__FIELD_TEXT, 0 },
 };
 
+static bool is_confirmed(int64_t count)
+{
+    char question[100];
+    if (purge_args.yes || count == 0)
+        return true;
+    snprintf(question, sizeof question, "remove %" PRId64 " run%s for good?", count,
+             count == 1 ? "" : "s");
+    return cli_ask(question);
+}
+
+static void show_purged(const struct cli_session *session, const struct purged *purged)
+{
+    const char *s = (purged->dry_run ? purged->matched : purged->removed) == 1 ? "" : "s";
+    if (session->json)
+        cli_record_json(stdout, purged_fields, purged);
+    else if (session->quiet)
+        return;
+    else if (purged->dry_run)
+        printf("%" PRId64 " run%s would be removed; nothing was changed\n", purged->matched, s);
+    else
+        printf("%" PRId64 " run%s removed\n", purged->removed, s);
+}
+
+static int purge_runs(struct cli_session *session)
+{
+    int status = CLI_OK;
+    hf_error err = { 0 };
+    struct purged purged = { .dry_run = purge_args.dry_run };
+    if (!cli_open(session, &status))
+        return status;
+    int64_t before = cli_now(session) - purge_args.older_than;
+    before = before > 0 ? before : 1;
+    hf_code code =
+        hf_purge_count(session->client, &purged.matched, purge_args.workflow, before, &err);
+    if (code == HF_OK && !purged.dry_run) {
+        if (!is_confirmed(purged.matched))
+            return CLI_FAILED;
+        code = hf_purge(session->client, &purged.removed, purge_args.workflow, before, &err);
+    }
+    if (code == HF_OK || purged.removed > 0)
+        show_purged(session, &purged);
+    return code == HF_OK ? CLI_OK : cli_fail(session, &err);
+}
+
 static int purge(struct cli_session *session, int count, char **operands)
 {
     (void)count, (void)operands;
-    int status = CLI_OK;
-    hf_error err = { 0 };
-    struct purged purged = { 0 };
     if (!purge_args.given)
         return cli_usage(session, "how old? give --older-than, as in --older-than 30d");
-    if (!cli_open(session, &status))
-        return status;
-    if (!purge_args.yes && cli_can_ask() && !cli_ask("Remove these runs for good?"))
-        return CLI_FAILED;
-    int64_t before = cli_now(session) - purge_args.older_than;
-    if (hf_purge(session->client, &purged.removed, purge_args.workflow, before > 0 ? before : 1,
-                 &err) != HF_OK)
-        return cli_fail(session, &err);
-    if (session->json)
-        cli_record_json(stdout, purged_fields, &purged);
-    else if (!session->quiet)
-        printf("%" PRId64 " run%s removed\n", purged.removed, purged.removed == 1 ? "" : "s");
-    return CLI_OK;
+    if (!purge_args.yes && !purge_args.dry_run && !cli_can_ask())
+        return cli_usage(session,
+                         "this would remove runs for good: add --yes, or --dry-run to count");
+    return purge_runs(session);
 }
 
 const struct cli_command cli_command_purge = {
     .name = "purge",
     .summary = "Remove old ended or deleted runs for good",
     .operands = "",
-    .details = "Removes them with their journal and all that belongs to them, in small batches. "
-               "Runs that have not ended are never touched.",
-    .examples = "holdfast purge --older-than 30d\n"
-                "holdfast purge --older-than 7d --workflow billing.charge.v1",
+    .details =
+        "Removes them with their journal and all that belongs to them, in small batches. "
+        "Runs that have not ended are never touched. It tells how many there are and asks, or "
+        "wants --yes; --dry-run only counts them.",
+    .examples = "holdfast purge --older-than 30d --dry-run\n"
+                "holdfast purge --older-than 7d --workflow billing.charge.v1 --yes",
     .options = purge_options,
     .run = purge,
 };

@@ -348,7 +348,7 @@ static int show_top(struct cli_session *session, int count, char **operands)
 
 const struct cli_command cli_command_top = {
     .name = "top",
-    .summary = "Show live what there is to do, how fast it is done, and by whom",
+    .summary = "Show live what there is to do, how fast it goes, by whom",
     .operands = "",
     .details =
         "Workflows of the tenant, the busiest first, with their rates over the last ten seconds, "

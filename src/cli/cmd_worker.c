@@ -7,6 +7,7 @@
 
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const char *metrics_at;
 static bool insecure;
@@ -94,6 +95,19 @@ static int work(struct cli_session *session)
     return code == HF_OK ? CLI_OK : cli_fail(session, &err);
 }
 
+static int nothing_to_run(struct cli_session *session)
+{
+    const char *prefix = cli_work_first_prefix();
+    if (!prefix)
+        return cli_usage(session,
+                         "nothing to run; give --exec, as in --exec 'default.*=./program'");
+    return cli_usage(
+        session,
+        "nothing to run: --prefix (or WORKER_TYPE_PREFIXES) says what to claim, --exec "
+        "what to run for it; add it, as in --exec '%.*s*=./program'",
+        (int)strcspn(prefix, "*"), prefix);
+}
+
 static int worker(struct cli_session *session, int count, char **operands)
 {
     (void)count, (void)operands;
@@ -101,12 +115,8 @@ static int worker(struct cli_session *session, int count, char **operands)
     int status = CLI_OK;
     if (cli_work_prefixes(&err) != HF_OK)
         return cli_fail(session, &err);
-    if (!cli_work_has_execs() && !cli_work_has_prefixes())
-        return cli_usage(session,
-                         "nothing to run; give --exec, as in --exec 'default.*=./program'");
     if (!cli_work_has_execs())
-        cli_notice(session, "warning: without --exec every run it claims fails as "
-                            "no_handler_registered");
+        return nothing_to_run(session);
     if (!cli_open(session, &status))
         return status;
     /* For programs that trigger or read runs themselves; the tenant is the run's. */

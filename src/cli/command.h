@@ -23,7 +23,21 @@ struct cli_command {
     int (*run)(struct cli_session *session, int count, char **operands);
 };
 
-extern const struct cli_command *const cli_commands[]; /* ends with NULL */
+/* What belongs together for those who use it; a command is in one group. Help, manual and reference keep this order. */
+struct cli_group {
+    const char *title;                         /* "Runs" */
+    const struct cli_command *const *commands; /* end with NULL */
+};
+extern const struct cli_group cli_groups[]; /* ends with a NULL title */
+
+/* Gives all commands one after another; begin with an empty one. */
+struct cli_command_walk {
+    const struct cli_group *group; /* NULL: not begun */
+    int at;                        /* the next one in it */
+};
+/* NULL: that was the last one. */
+const struct cli_command *cli_command_next(struct cli_command_walk *walk);
+
 /* Those that the program accepts everywhere. */
 extern const struct cli_option cli_global_options[];
 
@@ -31,6 +45,8 @@ extern const struct cli_option cli_global_options[];
 const struct cli_command *cli_command_find(const char *name);
 /* Whether `word` alone only opens names of two words, as "workflow" does. */
 bool cli_command_is_family(const char *word);
+/* Whether it is the first whose name begins with its first word. */
+bool cli_command_opens(const struct cli_command *command);
 
 /* A page of help that is not about one command. */
 struct cli_topic {
@@ -44,6 +60,8 @@ struct cli_topic {
 };
 extern const struct cli_topic cli_topics[]; /* ends with a NULL name */
 
+/* What to begin with, and where the rest is. */
+void cli_help_start(FILE *out);
 void cli_help_overview(FILE *out);
 void cli_help_command(FILE *out, const struct cli_command *command);
 /* The commands whose names begin with this word. */

@@ -31,27 +31,24 @@ static void put_value_options(FILE *out, const struct cli_option *table, const c
 static void put_families(FILE *out)
 {
     fputs("    case \"$word\" in\n", out);
-    for (const struct cli_command *const *command = cli_commands; *command; command++) {
-        const char *space = strchr((*command)->name, ' ');
+    struct cli_command_walk walk = { 0 };
+    const struct cli_command *command;
+    while ((command = cli_command_next(&walk))) {
+        const char *space = strchr(command->name, ' ');
         if (space)
             fprintf(out, "        '%.*s') families=\"$families %s\" ;;&\n",
-                    (int)(space - (*command)->name), (*command)->name, space + 1);
+                    (int)(space - command->name), command->name, space + 1);
     }
     fputs("    esac\n", out);
 }
 
 static void put_first_words(FILE *out)
 {
-    const char *last = "";
-    size_t last_length = 0;
-    for (const struct cli_command *const *command = cli_commands; *command; command++) {
-        const char *name = (*command)->name;
-        size_t length = strcspn(name, " ");
-        if (length != last_length || strncmp(name, last, length) != 0)
-            fprintf(out, " %.*s", (int)length, name);
-        last = name;
-        last_length = length;
-    }
+    struct cli_command_walk walk = { 0 };
+    const struct cli_command *command;
+    while ((command = cli_command_next(&walk)))
+        if (cli_command_opens(command))
+            fprintf(out, " %.*s", (int)strcspn(command->name, " "), command->name);
 }
 
 static void put_values(FILE *out)
@@ -65,10 +62,12 @@ static void put_values(FILE *out)
           out);
     put_value_options(out, cli_global_options, "");
     fputs("    esac\n    case \"$command $previous\" in\n", out);
-    for (const struct cli_command *const *command = cli_commands; *command; command++) {
+    struct cli_command_walk walk = { 0 };
+    const struct cli_command *command;
+    while ((command = cli_command_next(&walk))) {
         char start[50];
-        snprintf(start, sizeof start, "%s ", (*command)->name);
-        put_value_options(out, (*command)->options, start);
+        snprintf(start, sizeof start, "%s ", command->name);
+        put_value_options(out, command->options, start);
     }
     fputs("    esac\n", out);
 }
@@ -76,9 +75,11 @@ static void put_values(FILE *out)
 static void put_options_by_command(FILE *out)
 {
     fputs("    case \"$command\" in\n", out);
-    for (const struct cli_command *const *command = cli_commands; *command; command++) {
-        fprintf(out, "        '%s') words='", (*command)->name);
-        put_option_names(out, (*command)->options);
+    struct cli_command_walk walk = { 0 };
+    const struct cli_command *command;
+    while ((command = cli_command_next(&walk))) {
+        fprintf(out, "        '%s') words='", command->name);
+        put_option_names(out, command->options);
         fputs("' ;;\n", out);
     }
     fputs("    esac\n    words=\"$words", out);

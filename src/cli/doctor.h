@@ -22,10 +22,12 @@ bool cli_doctor_ask(struct cli_doctor *doctor, const char *check, struct hf__ask
 /* Whether the statement exists for this store. */
 bool cli_doctor_has(const struct cli_doctor *doctor, enum hf__stmt stmt);
 
-/* doctor_server.c: settings, connections, transactions, locks, tables; of PostgreSQL. */
+/* doctor_server.c: settings, connections, transactions, locks, tables, disk; of PostgreSQL. */
 void cli_doctor_server(struct cli_doctor *doctor);
 /* doctor_disk.c: where a SQLite file lies. */
 void cli_doctor_disk(struct cli_doctor *doctor);
+/* Says how much room is left where a path lies; false: it cannot be seen. */
+bool cli_doctor_room(struct cli_doctor *doctor, const char *path);
 /* doctor_work.c: queues, workers, subscriptions. */
 void cli_doctor_work(struct cli_doctor *doctor);
 

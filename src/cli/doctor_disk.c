@@ -50,18 +50,20 @@ static void check_file_system(struct cli_doctor *doctor, const char *path)
                    network ? "%s lies on a network file system" : "%s lies on a local one", path);
 }
 
-static void check_room(struct cli_doctor *doctor, const char *path)
+bool cli_doctor_room(struct cli_doctor *doctor, const char *path)
 {
     struct statvfs fs;
     if (statvfs(path, &fs) != 0)
-        return;
+        return false;
     int64_t room = (int64_t)fs.f_bavail * (int64_t)fs.f_frsize;
     enum cli_level level = room < NO_ROOM       ? CLI_DANGER
                            : room < LITTLE_ROOM ? CLI_WARNING
                                                 : CLI_FINE;
     cli_doctor_say(doctor, "disk", level,
-                   level == CLI_FINE ? NULL : "make room, or remove old runs: holdfast purge",
-                   "%" PRId64 " MiB are free", room / MEBIBYTE);
+                   level == CLI_FINE ? NULL
+                                     : "make room, or remove old runs: holdfast purge --dry-run",
+                   "%" PRId64 " MiB are free where %s lies", room / MEBIBYTE, path);
+    return true;
 }
 
 static void check_log(struct cli_doctor *doctor, const char *path)
@@ -91,6 +93,6 @@ void cli_doctor_disk(struct cli_doctor *doctor)
     if (strncmp(doctor->session->store, scheme, sizeof scheme - 1) != 0 || *path == ':')
         return;
     check_file_system(doctor, path);
-    check_room(doctor, path);
+    cli_doctor_room(doctor, path);
     check_log(doctor, path);
 }

@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <sys/statvfs.h>
 
 enum {
     CROWDED = 80,      /* percent of the connections */
@@ -221,6 +222,42 @@ static void check_tables(struct cli_doctor *doctor)
     hf__ask_end(&ask);
 }
 
+/* ---- Disk ---- */
+
+/* The log may have a disk of its own; whoever is not the server's owner cannot see into the directory. */
+static bool check_rooms(struct cli_doctor *doctor, const char *directory)
+{
+    struct statvfs data, log;
+    char path[4096];
+    if (!cli_doctor_room(doctor, directory))
+        return false;
+    snprintf(path, sizeof path, "%s/pg_wal", directory);
+    if (statvfs(directory, &data) == 0 && statvfs(path, &log) == 0 && log.f_fsid != data.f_fsid)
+        cli_doctor_room(doctor, path);
+    return true;
+}
+
+/* Not to see it is no fault of the store: it is said, and nothing more. */
+static void check_disk(struct cli_doctor *doctor)
+{
+    struct hf__ask ask;
+    hf__ask_begin(&ask, engine_of(doctor), HF__STMT_SERVER_PLACE);
+    if (cli_doctor_ask(doctor, "disk", &ask)) {
+        const struct hf__cell *c = hf__table_row(&ask.out, 0);
+        const char *directory = hf__as_text(c[0]);
+        bool local = hf__as_number(c[1]) != 0;
+        if (!directory || !local || !check_rooms(doctor, directory))
+            cli_doctor_say(doctor, "disk", CLI_FINE, NULL,
+                           "the database has %" PRId64 " MiB; how much is free cannot be seen from "
+                           "here: %s",
+                           hf__as_number(c[2]) >> 20,
+                           !local       ? "the server is on another machine"
+                           : !directory ? "only roles with pg_monitor may know where its data is"
+                                        : "its directory is not on this machine");
+    }
+    hf__ask_end(&ask);
+}
+
 void cli_doctor_server(struct cli_doctor *doctor)
 {
     if (!cli_doctor_has(doctor, HF__STMT_SERVER_SETTINGS))
@@ -230,4 +267,5 @@ void cli_doctor_server(struct cli_doctor *doctor)
     check_transactions(doctor);
     check_locks(doctor);
     check_tables(doctor);
+    check_disk(doctor);
 }

@@ -6,12 +6,15 @@
 
 #include <string.h>
 
-enum { WIDTH = 96, NARROW = 60 };
+/* Columns. What goes into a pipe is mostly read on a terminal in the end, by a pager. */
+enum { WIDE = 96, USUAL = 80, NARROW = 60, COMMAND_INDENT = 23, GROUP_INDENT = 28 };
 
 static int page_width(void)
 {
     int terminal = cli_terminal_width();
-    return terminal == 0 || terminal > WIDTH ? WIDTH : terminal < NARROW ? NARROW : terminal;
+    if (terminal == 0)
+        return USUAL;
+    return terminal > WIDE ? WIDE : terminal < NARROW ? NARROW : terminal;
 }
 
 /* Writes words from column `at` on, breaking lines at the page's width; later lines begin at `indent`. Each line of the
@@ -79,34 +82,85 @@ static void put_options(FILE *out, const struct cli_option *table)
     }
 }
 
-static void put_commands(FILE *out, const char *family)
+static void put_command(FILE *out, const struct cli_command *command)
 {
-    size_t length = strlen(family);
-    for (const struct cli_command *const *command = cli_commands; *command; command++)
-        if (strncmp((*command)->name, family, length) == 0)
-            put_pair(out, (*command)->name, (*command)->summary, 23);
+    put_pair(out, command->name, command->summary, COMMAND_INDENT);
+}
+
+static void put_group(FILE *out, const struct cli_group *group)
+{
+    fprintf(out, "\n%s:\n", group->title);
+    for (const struct cli_command *const *command = group->commands; *command; command++)
+        put_command(out, *command);
+}
+
+static void put_usage(FILE *out)
+{
+    fputs("Usage: holdfast [OPTION...] COMMAND [ARGUMENT...]\n\n"
+          "Durable workflows: work that was accepted is finished, whatever crashes.\n",
+          out);
+}
+
+/* A group as one line: its commands, those of a family by their first word. */
+static void put_group_line(FILE *out, const struct cli_group *group)
+{
+    char names[400] = "";
+    size_t used = 0, last_length = 0;
+    const char *last = "";
+    for (const struct cli_command *const *command = group->commands; *command; command++) {
+        const char *name = (*command)->name;
+        size_t length = strcspn(name, " ");
+        if ((length != last_length || strncmp(name, last, length) != 0) &&
+            used + length + 3 < sizeof names)
+            used += (size_t)snprintf(names + used, sizeof names - used, "%s%.*s", used ? ", " : "",
+                                     (int)length, name);
+        last = name;
+        last_length = length;
+    }
+    put_pair(out, group->title, names, GROUP_INDENT);
+}
+
+void cli_help_start(FILE *out)
+{
+    put_usage(out);
+    put_group(out, &cli_groups[0]);
+    fputs("\nThere is more:\n", out);
+    for (const struct cli_group *group = &cli_groups[1]; group->title; group++)
+        put_group_line(out, group);
+    fputs("\n`holdfast help` shows all of them, `holdfast help COMMAND` tells all about one.\n",
+          out);
+}
+
+static void put_topics(FILE *out)
+{
+    fputs("\nMore about:\n", out);
+    put_pair(out, "help COMMAND", "a command, or a family such as `help schedule`", COMMAND_INDENT);
+    for (const struct cli_topic *topic = cli_topics; topic->name; topic++) {
+        char page[40];
+        snprintf(page, sizeof page, "help %s", topic->name);
+        put_pair(out, page, topic->title, COMMAND_INDENT);
+    }
 }
 
 void cli_help_overview(FILE *out)
 {
-    fputs("Usage: holdfast [OPTION...] COMMAND [ARGUMENT...]\n\n"
-          "Durable workflows: work that was accepted is finished, whatever crashes.\n\nCommands:\n",
-          out);
-    put_commands(out, "");
+    put_usage(out);
+    for (const struct cli_group *group = cli_groups; group->title; group++)
+        put_group(out, group);
     fputs("\nOptions of every command:\n", out);
     put_options(out, cli_global_options);
-    fputs("\nMore: `holdfast help COMMAND`, and", out);
-    for (const struct cli_topic *topic = cli_topics; topic->name; topic++)
-        fprintf(out, "%s `holdfast help %s`", topic == cli_topics ? "" : ",", topic->name);
-    fputc('\n', out);
+    put_topics(out);
 }
 
 void cli_help_family(FILE *out, const char *family)
 {
-    char start[96];
+    struct cli_command_walk walk = { 0 };
+    const struct cli_command *command;
+    size_t length = strlen(family);
     fprintf(out, "Usage: holdfast %s COMMAND [ARGUMENT...]\n\nCommands:\n", family);
-    snprintf(start, sizeof start, "%s ", family);
-    put_commands(out, start);
+    while ((command = cli_command_next(&walk)))
+        if (strncmp(command->name, family, length) == 0 && command->name[length] == ' ')
+            put_command(out, command);
 }
 
 static void put_examples(FILE *out, const char *examples)
@@ -173,8 +227,10 @@ static int unknown_page(struct cli_session *session, const char *name)
 {
     struct hf__suggestion suggestion;
     hf__suggest_start(&suggestion, name);
-    for (const struct cli_command *const *command = cli_commands; *command; command++)
-        hf__suggest_offer(&suggestion, (*command)->name);
+    struct cli_command_walk walk = { 0 };
+    const struct cli_command *command;
+    while ((command = cli_command_next(&walk)))
+        hf__suggest_offer(&suggestion, command->name);
     for (const struct cli_topic *topic = cli_topics; topic->name; topic++)
         hf__suggest_offer(&suggestion, topic->name);
     session->command = NULL; /* the list of all pages helps, the page about help does not */

@@ -59,7 +59,7 @@ static int missing_command(struct cli_session *session, const struct cli_parse *
     if (parse->family)
         cli_help_family(stderr, parse->family);
     else
-        cli_help_overview(stderr);
+        cli_help_start(stderr);
     return session->json ? cli_usage(session, "which command?") : CLI_USAGE;
 }
 

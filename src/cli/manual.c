@@ -68,12 +68,17 @@ static void put_roff_command(FILE *out, const struct cli_command *command)
     }
 }
 
-static void put_roff_topic(FILE *out, const struct cli_topic *topic)
+static void put_roff_section(FILE *out, const char *title)
 {
     fputs(".SH ", out);
-    for (const char *c = topic->title; *c; c++)
+    for (const char *c = title; *c; c++)
         fputc(*c >= 'a' && *c <= 'z' ? *c - 'a' + 'A' : *c, out);
     fputc('\n', out);
+}
+
+static void put_roff_topic(FILE *out, const struct cli_topic *topic)
+{
+    put_roff_section(out, topic->title);
     if (topic->intro)
         put_roff(out, topic->intro);
     for (const struct cli_topic_row *row = topic->rows; row->term; row++)
@@ -91,9 +96,11 @@ void cli_write_man(FILE *out)
           ".SH OPTIONS OF EVERY COMMAND\n",
           out);
     put_roff_options(out, cli_global_options);
-    fputs(".SH COMMANDS\n", out);
-    for (const struct cli_command *const *command = cli_commands; *command; command++)
-        put_roff_command(out, *command);
+    for (const struct cli_group *group = cli_groups; group->title; group++) {
+        put_roff_section(out, group->title);
+        for (const struct cli_command *const *command = group->commands; *command; command++)
+            put_roff_command(out, *command);
+    }
     for (const struct cli_topic *topic = cli_topics; topic->name; topic++)
         put_roff_topic(out, topic);
 }
@@ -142,7 +149,7 @@ static void put_markdown_details(FILE *out, const char *details)
 
 static void put_markdown_command(FILE *out, const struct cli_command *command)
 {
-    fprintf(out, "\n### holdfast %s\n\n`holdfast %s%s%s%s`\n\n%s.\n", command->name, command->name,
+    fprintf(out, "\n#### holdfast %s\n\n`holdfast %s%s%s%s`\n\n%s.\n", command->name, command->name,
             command->options ? " [OPTION...]" : "", *command->operands ? " " : "",
             command->operands, command->summary);
     if (command->details)
@@ -166,6 +173,9 @@ void cli_write_markdown(FILE *out)
             put_markdown_row(out, row->term, row->meaning);
     }
     fputs("\n## Commands\n", out);
-    for (const struct cli_command *const *command = cli_commands; *command; command++)
-        put_markdown_command(out, *command);
+    for (const struct cli_group *group = cli_groups; group->title; group++) {
+        fprintf(out, "\n### %s\n", group->title);
+        for (const struct cli_command *const *command = group->commands; *command; command++)
+            put_markdown_command(out, *command);
+    }
 }

@@ -16,8 +16,10 @@ static int unknown_command(struct cli_session *session, const char *name)
 {
     struct hf__suggestion suggestion;
     hf__suggest_start(&suggestion, name);
-    for (const struct cli_command *const *command = cli_commands; *command; command++)
-        hf__suggest_offer(&suggestion, (*command)->name);
+    struct cli_command_walk walk = { 0 };
+    const struct cli_command *command;
+    while ((command = cli_command_next(&walk)))
+        hf__suggest_offer(&suggestion, command->name);
     if (suggestion.best)
         return cli_usage(session, "there is no command \"%.60s\"; did you mean %s?", name,
                          suggestion.best);

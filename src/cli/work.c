@@ -136,9 +136,9 @@ bool cli_work_has_execs(void)
     return args.execs.count > 0;
 }
 
-bool cli_work_has_prefixes(void)
+const char *cli_work_first_prefix(void)
 {
-    return args.prefixes.count > 0;
+    return args.prefixes.count > 0 ? args.prefixes.items[0] : NULL;
 }
 
 void cli_work_free(struct cli_work *work)

@@ -16,7 +16,8 @@ extern const struct cli_option cli_work_options[];
 /* Takes the prefixes from WORKER_TYPE_PREFIXES unless some were given. */
 hf_code cli_work_prefixes(hf_error *err) HF_MUST_CHECK;
 bool cli_work_has_execs(void);
-bool cli_work_has_prefixes(void);
+/* NULL: there is none. */
+const char *cli_work_first_prefix(void);
 
 struct cli_work {
     hf_worker *worker;

@@ -21,7 +21,8 @@ struct hf__batch {
     struct hf__op **ops;
     size_t count;
     int64_t now; /* store clock, us; known after the locking */
-    bool redo;   /* a run was not inserted after all: roll back and try again */
+    bool
+        redo; /* a run was not inserted after all, or events not announced: roll back and try again */
     struct hf__sheet sheets[HF__STMT_COUNT];
     struct hf__sheet *claims;          /* one per op, used by claims */
     struct hf__limited_claim *limited; /* of the one claim that has limited lanes; NULL: none */
@@ -232,6 +233,10 @@ void hf__alert_letter(struct hf__batch *batch, int tenant, const hf_id *run, con
 /* A run that delivers events wants to sleep: asks whether it may, and marks those that may not as having unseen mail. */
 void hf__ask_deliveries(struct hf__batch *batch, const struct hf__op *op);
 void hf__note_deliveries(struct hf__batch *batch);
+/* Before and after the writes: a flush in which such a run may sleep does not wait to write events. If it would have to,
+ * it is to be done again. */
+void hf__announce_gently(struct hf__batch *batch);
+hf_code hf__check_announced(struct hf__batch *batch, hf_error *err);
 void hf__transition_tasks(struct hf__batch *batch, int tenant, const hf_id *run,
                           const hf_transition *transition);
 

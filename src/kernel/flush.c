@@ -291,14 +291,15 @@ static hf_code send_writes(struct hf__batch *batch, hf_error *err)
         HF__STMT_INSERT_DEBOUNCED, HF__STMT_INSERT_FIRST_EVENTS, HF__STMT_INSERT_TAGS,
         HF__STMT_CONSUME_SIGNALS,  HF__STMT_CONSUME_ENDS,        HF__STMT_BLAME_SIGNALS,
         HF__STMT_CANCEL_TIMERS,    HF__STMT_PUT_TIMERS,          HF__STMT_INSERT_SIGNALS,
-        HF__STMT_ANNOUNCE_OUTBOX,  HF__STMT_INSERT_OUTBOX,       HF__STMT_UPDATE_TASKS,
-        HF__STMT_WITHDRAW_TASKS,   HF__STMT_REOPEN_TASKS,        HF__STMT_INSERT_TASKS,
-        HF__STMT_CANCEL_TASKS,
+        HF__STMT_ANNOUNCE_OUTBOX,  HF__STMT_TRY_ANNOUNCE,        HF__STMT_INSERT_OUTBOX,
+        HF__STMT_UPDATE_TASKS,     HF__STMT_WITHDRAW_TASKS,      HF__STMT_REOPEN_TASKS,
+        HF__STMT_INSERT_TASKS,     HF__STMT_CANCEL_TASKS,
     };
     hf__batch_sort(batch, HF__STMT_FINISH_RUNS);
     hf__batch_sort(batch, HF__STMT_SAVE_STEPS);
     hf__batch_sort(batch, HF__STMT_EXTEND_LEASES);
     sort_lanes(batch);
+    hf__announce_gently(batch);
     hf_code code = hf__batch_send_all(batch, writes, sizeof writes / sizeof *writes, err);
     for (size_t i = 0; code == HF_OK && i < batch->count; i++)
         if (batch->ops[i]->kind == HF__OP_CLAIM && !batch->ops[i]->again)
@@ -403,6 +404,8 @@ static hf_code run_batch(struct hf__batch *batch, bool *unknown, hf_error *err)
     }
     if (code == HF_OK)
         code = check_inserted(batch, err);
+    if (code == HF_OK)
+        code = hf__check_announced(batch, err);
     if (code != HF_OK || batch->redo) {
         driver->rollback(batch->flusher->conn);
         undecide(batch);

@@ -3,7 +3,8 @@
  *
  * A run of holdfast.dispatch waits with the kind "outbox" and no time. insert_outbox makes it due where it waits. Where it
  * is held, its own commit must see the new events: on PostgreSQL it may sleep only if nobody is writing events
- * (try_quiet against announce_outbox), and only then looks for them (pending_deliveries).
+ * (try_quiet against announce_outbox), and only then looks for them (pending_deliveries). A flush that has got such a quiet
+ * and writes events of other tenants does not wait for theirs: it is undone, and in the end the run goes to sleep alone.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
@@ -157,4 +158,49 @@ void hf__note_deliveries(struct hf__batch *batch)
         if (row)
             row->unseen = true;
     }
+}
+
+/* ---- Quiet, and events of others ---- */
+
+static bool holds_quiet(struct hf__batch *batch)
+{
+    const struct hf__table *quiet = hf__batch_out(batch, HF__STMT_TRY_QUIET);
+    for (int i = 0; i < quiet->nrows; i++)
+        if (hf__as_number(hf__table_row(quiet, i)[1]))
+            return true;
+    return false;
+}
+
+void hf__announce_gently(struct hf__batch *batch)
+{
+    struct hf__table *in = &batch->sheets[HF__STMT_ANNOUNCE_OUTBOX].in;
+    if (in->nrows == 0 || !holds_quiet(batch))
+        return;
+    for (int i = 0; i < in->nrows; i++)
+        hf__batch_add(batch, HF__STMT_TRY_ANNOUNCE)[0] = hf__table_row(in, i)[0];
+    in->nrows = 0;
+}
+
+/* Those that want to sleep are to blame. */
+static void blame_sleepers(struct hf__batch *batch)
+{
+    for (size_t i = 0; i < batch->count; i++) {
+        struct hf__op *op = batch->ops[i];
+        const hf_transition *t = op->kind == HF__OP_COMMIT ? op->commit.transition : NULL;
+        if (t && t->waiting_kind && strcmp(t->waiting_kind, HF__WAITING_OUTBOX) == 0)
+            op->tries++;
+    }
+}
+
+hf_code hf__check_announced(struct hf__batch *batch, hf_error *err)
+{
+    if (batch->sheets[HF__STMT_TRY_ANNOUNCE].in.nrows == 0)
+        return HF_OK;
+    hf_code code = batch->flusher->driver->sync(batch->flusher->conn, err);
+    const struct hf__table *out = hf__batch_out(batch, HF__STMT_TRY_ANNOUNCE);
+    for (int i = 0; code == HF_OK && i < out->nrows; i++)
+        batch->redo |= !hf__as_number(hf__table_row(out, i)[0]);
+    if (batch->redo)
+        blame_sleepers(batch);
+    return code;
 }

@@ -214,7 +214,8 @@ void *hf__beat_main(void *arg)
     int64_t last = hf__monotonic_us();
     int64_t said = last;
     unsigned beats = 0;
-    bool go_on = hf__seal_call(worker);
+    int64_t called = 0;
+    bool go_on = hf__chores_call(worker, &called);
     while (go_on && await_beat(worker, last)) {
         last = hf__monotonic_us();
         pthread_mutex_lock(&worker->lock);
@@ -228,7 +229,7 @@ void *hf__beat_main(void *arg)
             said = last;
             if (hf__beat_say(worker, NULL) == HF_OK && ++beats % SCHEMA_CHECK_BEATS == 0)
                 check_schema(worker);
-            go_on = hf__seal_call(worker);
+            go_on = hf__chores_call(worker, &called);
         }
     }
     return NULL;

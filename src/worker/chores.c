@@ -3,12 +3,14 @@
 #include "worker/worker.h"
 
 #include "kernel/chores.h"
+#include "util/clock.h"
 #include "util/error.h"
 
 #include <jansson.h>
 #include <string.h>
 
 #define PAGE 200
+#define CALL_PERIOD HF_HOURS(1) /* as long as retention sleeps at most */
 
 static hf_code read_run(const char *input, hf_id *run, hf_error *err)
 {
@@ -106,4 +108,18 @@ hf_code hf__chores_prepare(hf_worker *worker, hf_error *err)
     if (code == HF_OK)
         code = hf__retention_start(house->client, err);
     return code == HF_DISABLED ? HF_OK : code;
+}
+
+/* Of the two, sealing is wanted when something was written, retention always. */
+bool hf__chores_call(hf_worker *worker, int64_t *called)
+{
+    int64_t now = hf__monotonic_us();
+    if (!worker->house)
+        return true;
+    if (*called == 0 || now - *called >= CALL_PERIOD) {
+        *called = now;
+        if (!hf__retention_call(worker))
+            return false;
+    }
+    return hf__seal_call(worker);
 }

@@ -8,6 +8,7 @@
 #include "kernel/chores.h"
 #include "util/error.h"
 
+#define KEY "store"
 #define TURN_MOST 2000           /* runs that one turn removes; then others may have the thread */
 #define OUTBOX_BATCH 500         /* published events that one statement removes */
 #define WAIT_LEAST HF_MINUTES(1) /* what expires within that goes together */
@@ -86,6 +87,12 @@ hf_code hf__retention_start(hf_client *client, hf_error *err)
     hf_trigger_spec spec = HF_TRIGGER_INIT;
     hf_triggered started;
     spec.workflow = HF__CHORE_RETENTION;
-    spec.key = "store";
+    spec.key = KEY;
+    spec.max_attempts = HF__CHORE_ATTEMPTS;
     return hf__chore_start(client, &started, &spec, NULL, err);
+}
+
+bool hf__retention_call(hf_worker *worker)
+{
+    return hf__chore_call(worker, HF__CHORE_RETENTION, KEY, NULL);
 }

@@ -4,17 +4,16 @@
 #include "worker/worker.h"
 
 #include "audit/seal.h"
-#include "client/ids.h"
 #include "kernel/chores.h"
-#include "util/alloc.h"
 #include "util/error.h"
 
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
 
-#define AGAIN HF_SECONDS(10) /* when transactions under way hold it up */
+/* Bounds of its waits while transactions under way hold it up. */
+#define WAIT_LEAST HF_SECONDS(1)
+#define WAIT_MOST HF_MINUTES(5)
 
 /* ---- The run ---- */
 
@@ -24,6 +23,14 @@ static hf_code read_block(const char *input, int64_t *block, hf_error *err)
     *block = json_integer_value(json_object_get(json, "block"));
     json_decref(json);
     return *block > 0 ? HF_OK : hf__fail(err, HF_PERMANENT, "the input names no block");
+}
+
+/* As long again as it has waited so far: every wait leaves lines in the journal, and a transaction may be open for hours. */
+static int64_t next_look(const hf_claimed *claimed)
+{
+    int64_t wait = claimed->seen_at - claimed->run.created_at;
+    wait = wait < WAIT_LEAST ? WAIT_LEAST : wait > WAIT_MOST ? WAIT_MOST : wait;
+    return claimed->seen_at + wait;
 }
 
 /* One block a turn, so that others may have the thread. After a small one it rests: more would only follow those who
@@ -44,43 +51,11 @@ hf_code hf__seal_chore(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
     if (events > HF__SEAL_EVENTS / 2)
         return hf__chore_wait(ctx, "seal", ctx->claimed->seen_at);
     if (head.block < wanted)
-        return hf__chore_wait(ctx, "seal", ctx->claimed->seen_at + AGAIN);
+        return hf__chore_wait(ctx, "seal", next_look(ctx->claimed));
     return HF_OK;
 }
 
 /* ---- Starting it ---- */
-
-struct call {
-    struct hf__errand errand; /* first: disposed of through it */
-    hf_trigger_spec spec;
-    char key[40];
-    char input[40];
-};
-
-static void free_call(struct hf__errand *errand)
-{
-    free((struct call *)errand);
-}
-
-static struct call *new_call(hf_worker *worker, int64_t block)
-{
-    struct call *call = hf__calloc(1, sizeof *call);
-    if (!call)
-        return NULL;
-    hf__errand_init(&call->errand, worker, &worker->beat, free_call);
-    snprintf(call->key, sizeof call->key, "block-%" PRId64, block);
-    snprintf(call->input, sizeof call->input, "{\"block\":%" PRId64 "}", block);
-    call->spec = (hf_trigger_spec)HF_TRIGGER_INIT;
-    call->spec.workflow = HF__CHORE_SEAL;
-    call->spec.key = call->key;
-    call->spec.input = call->input;
-    call->spec.max_attempts = HF__CHORE_ATTEMPTS;
-    call->errand.op.kind = HF__OP_TRIGGER;
-    call->errand.op.tenant = worker->house;
-    call->errand.op.trigger.id = hf__new_id();
-    call->errand.op.trigger.spec = &call->spec;
-    return call;
-}
 
 /* The block that wants to be closed; 0: none, or it could not be asked for. */
 static int64_t wanted_block(hf_worker *worker)
@@ -97,12 +72,11 @@ static int64_t wanted_block(hf_worker *worker)
 
 bool hf__seal_call(hf_worker *worker)
 {
-    int64_t block = worker->house ? wanted_block(worker) : 0;
-    struct call *call = block ? new_call(worker, block) : NULL;
-    if (!call)
+    int64_t block = wanted_block(worker);
+    char key[40], input[40];
+    if (!block)
         return true;
-    if (!hf__errand_run(&call->errand))
-        return false;
-    free_call(&call->errand);
-    return true;
+    snprintf(key, sizeof key, "block-%" PRId64, block);
+    snprintf(input, sizeof input, "{\"block\":%" PRId64 "}", block);
+    return hf__chore_call(worker, HF__CHORE_SEAL, key, input);
 }

@@ -349,6 +349,14 @@ hf_code hf__chore_wait(hf_ctx *ctx, const char *kind, int64_t until);
 /* Makes sure that the store has its chores, if the worker works for the default tenant. */
 hf_code hf__chores_prepare(hf_worker *worker, hf_error *err);
 
+/* With the beat: calls the chores that it is time for. *called: monotonic us, when it did so for those that are not asked
+ * for at each beat; 0: not yet. False: the worker ends. */
+bool hf__chores_call(hf_worker *worker, int64_t *called);
+
+/* chore_call.c: starts a chore of the whole store, or one that somebody cancelled once more. Keys and inputs have up to 39
+ * bytes; input may be NULL. The beat's; false: the worker ends. */
+bool hf__chore_call(hf_worker *worker, const char *workflow, const char *key, const char *input);
+
 /* seal_chore.c */
 hf_code hf__seal_chore(hf_ctx *ctx, const char *input, hf_error *err, void *arg);
 /* Starts a sealing run if there is something to seal. The beat's; false: the worker ends. */
@@ -357,6 +365,8 @@ bool hf__seal_call(hf_worker *worker);
 /* retention_chore.c */
 hf_code hf__retention_chore(hf_ctx *ctx, const char *input, hf_error *err, void *arg);
 hf_code hf__retention_start(hf_client *client, hf_error *err);
+/* The beat's; false: the worker ends. */
+bool hf__retention_call(hf_worker *worker);
 
 /* dispatch_chore.c */
 hf_code hf__dispatch_chore(hf_ctx *ctx, const char *input, hf_error *err, void *arg);

@@ -371,6 +371,31 @@ test('when the server goes away the page says so, and goes on when it is back', 
   }
 });
 
+test('a task shows its run, workflow and roles, and is answered by the keyboard alone', async (open) => {
+  const page = await open('/tasks');
+  await settle(page);
+  const row = page.locator('li.task', { hasText: 'Approve the discount' });
+  check(await row.getByRole('link', { name: 'shop.discount.v1' }).count() === 1, 'the workflow is no link');
+  check(/boss.*sales/.test(await row.innerText()), 'it does not say for whom');
+  check(/due in [12] h/.test(await row.innerText()), `it does not say when it is due: ${await row.innerText()}`);
+  check(!(await row.getByText('15 %').isVisible()), 'the payload is shown unasked');
+  await row.locator('summary').press('Enter');
+  await row.getByText('15 %').waitFor();
+  await row.getByRole('button', { name: 'More for Approve the discount' }).press('Enter');
+  await page.keyboard.press('Enter');
+  await page.getByText(/claimed by/).waitFor();
+  await row.getByRole('button', { name: 'Answer' }).press('Enter');
+  await page.keyboard.type('approved');
+  await page.keyboard.press('Tab');
+  await page.keyboard.type('{"note": "once"}');
+  await page.keyboard.press('Control+Enter');
+  await page.getByText('The run has its answer').waitFor();
+  const run = await world.status(world.discount, 'succeeded');
+  check(run.result.outcome === 'approved' && run.result.result.note === 'once', JSON.stringify(run.result));
+  await page.getByRole('button', { name: 'Ended' }).click();
+  await page.getByText(/answered by/).waitFor();
+});
+
 test('a server that wants a token is given one, and no more is asked', async (open) => {
   const page = await open(null);
   let asked = 0;

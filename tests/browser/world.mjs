@@ -12,6 +12,7 @@ const handlers = {
   'charge.sh': 'cat >/dev/null; echo \'{"receipt": 12345678901234567890.10}\'',
   'refuse.sh': 'cat >/dev/null; echo "the card was refused: <b>4711</b> <img src=x onerror=window.hacked=1>" >&2; exit 78',
   'slow.sh': 'cat >/dev/null; sleep 600',
+  'ask.sh': `cat >/dev/null; exec "$HOLDFAST" ask approve '{"order":7001,"discount":"15 %"}' --title "Approve the discount" --role boss --role sales --form '{"fields":["note"]}' --due-in 2h`,
 };
 
 const started = new Set();
@@ -24,7 +25,7 @@ export class World {
     world.children = [];
     world.store = `sqlite:${world.directory}/store.db`;
     for (const name in handlers) writeFileSync(join(world.directory, name), `#!/bin/sh\n${handlers[name]}\n`, { mode: 0o755 });
-    const serves = worker ? ['--exec', 'billing.charge.*=./charge.sh', '--exec', 'billing.refuse.*=./refuse.sh', '--exec', 'media.*=./slow.sh', '--threads', '4'] : [];
+    const serves = worker ? ['--exec', 'billing.charge.*=./charge.sh', '--exec', 'billing.refuse.*=./refuse.sh', '--exec', 'media.*=./slow.sh', '--exec', 'shop.*=./ask.sh', '--threads', '6'] : [];
     world.options = [...serves, ...options];
     await world.serve();
     if (order) world.start(process.env.HOLDFAST_ORDER_WORKER, [world.store]);
@@ -86,7 +87,7 @@ export class World {
 
   // What every page has something to show of.
   async fill() {
-    for (const name of ['billing.charge.v1', 'billing.refuse.v1', 'media.encode.v1', 'mail.send.v1', 'order', 'parcel']) await this.ask('PUT', `/v1/workflows/${name}`, {});
+    for (const name of ['billing.charge.v1', 'billing.refuse.v1', 'media.encode.v1', 'mail.send.v1', 'shop.discount.v1', 'order', 'parcel']) await this.ask('PUT', `/v1/workflows/${name}`, {});
     await this.ask('PUT', '/v1/workflows/mail.send.v1', { max_running: 10, rate_count: 100, rate_interval: '1m' });
     await this.ask('POST', '/v1/workflows/mail.send.v1/pause');
     await this.ask('PUT', '/v1/schedules/nightly-report', { workflow: 'billing.charge.v1', cron: '0 3 * * *', timezone: 'Europe/Berlin' });
@@ -102,6 +103,8 @@ export class World {
     this.later = await this.trigger('billing.charge.v1', { key: 'later', in: '2h', priority: 5 });
     this.paused = await this.trigger('billing.charge.v1', { key: 'held', in: '1h' });
     await this.ask('POST', `/v1/runs/${this.paused}/pause`, { reason: 'asked for by the customer' });
+    this.discount = await this.trigger('shop.discount.v1', { key: 'order-7001' });
+    await this.status(this.discount, 'waiting');
     await this.status(this.failed, 'failed');
     await this.status(this.hostile, 'failed');
     await this.status(this.retried, 'failed');

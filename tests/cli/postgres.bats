@@ -35,7 +35,7 @@ teardown()
     holdfast workflow create w
     seq 1 1500 | holdfast trigger w --lines - -q >/dev/null
     [ "$(holdfast cancel --status pending --yes --json | jq .changed)" = 1500 ]
-    [ "$(holdfast purge --older-than 0 --json </dev/null | jq .removed)" = 1500 ]
+    [ "$(holdfast purge --older-than 0 --yes --json | jq .removed)" = 1500 ]
 }
 
 @test "events are followed to the end" {

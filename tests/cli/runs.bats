@@ -295,10 +295,23 @@ teardown()
     holdfast cancel "$id"
     run -2 holdfast purge
     [[ "$output" == *"--older-than 30d"* ]]
-    [ "$(holdfast purge --older-than 1h --json </dev/null | jq .removed)" = 0 ]
-    [ "$(holdfast purge --older-than 0 --workflow billing.charge.v1 --json </dev/null | jq .removed)" = 1 ]
+    [ "$(holdfast purge --older-than 1h --yes --json | jq .removed)" = 0 ]
+    [ "$(holdfast purge --older-than 0 --workflow billing.charge.v1 --yes --json | jq .removed)" = 1 ]
     run -3 holdfast get "$id"
     [ "$(status_of "$alive")" = pending ]
+}
+
+@test "purge without a terminal wants --yes, and a dry run only counts" {
+    id=$(holdfast trigger billing.charge.v1 -q)
+    holdfast cancel "$id"
+    run -2 holdfast purge --older-than 0 </dev/null
+    [[ "$output" == *"add --yes, or --dry-run to count"* ]]
+    run -0 holdfast purge --older-than 0 --dry-run </dev/null
+    [ "$output" = "1 run would be removed; nothing was changed" ]
+    [ "$(holdfast purge --older-than 0 -n --json | jq -c .)" = '{"dry_run":true,"matched":1,"removed":0}' ]
+    [ "$(holdfast purge --older-than 0 -n --workflow other --json | jq .matched)" = 0 ]
+    [ "$(status_of "$id")" = cancelled ]
+    [ "$(holdfast purge --older-than 0 --yes --json | jq -c .)" = '{"dry_run":false,"matched":1,"removed":1}' ]
 }
 
 @test "a dry run shows the first of those that it would change" {

@@ -63,6 +63,16 @@ setup()
     [ "$(status_of "$id")" = cancelled ]
 }
 
+@test "a purge tells how many and asks first" {
+    holdfast cancel "$id"
+    run -1 in_terminal "'$program' purge --older-than 0" < <(sleep 1; echo n)
+    [[ "$output" == *"remove 1 run for good? [y/N]"* ]]
+    [ "$(status_of "$id")" = cancelled ]
+    run -0 in_terminal "'$program' purge --older-than 0" < <(sleep 1; echo y)
+    [[ "$output" == *"1 run removed"* ]]
+    run -3 holdfast get "$id"
+}
+
 @test "what cannot shrink loses its last columns instead of going on in the next line" {
     columns=60 run -0 in_terminal "'$program' list --no-color"
     [[ "$output" == *"$id"* ]]

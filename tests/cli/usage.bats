@@ -7,16 +7,40 @@ setup()
     use_fresh_store
 }
 
-@test "without a command it shows what there is and exits with 2" {
+@test "without a command it shows how to start, on one screen, and exits with 2" {
     run -2 holdfast
-    [[ "$output" == *"trigger"*"Start a run"* ]]
+    [[ "$output" == *"Start here:"*"trigger"*"Start a run"*"holdfast help"* ]]
+    [ "${#lines[@]}" -le 30 ]
+}
+
+# The part of the overview that lists commands, with their groups.
+listed()
+{
+    holdfast help | sed -n '/^Start here:/,/^Options of every command:/p' | sed '$d'
+}
+
+@test "help groups the commands by what people do, and what is used most comes first" {
+    run -0 holdfast help
+    [[ "$output" == *"Start here:"*"Runs:"*"Schedules:"*"Inside durable programs:"*"Operations:"*"Tenants and access:"* ]]
+    [ "$(listed | sed -n '/^Runs:/,/^$/p' | grep -c '^  cancel ')" = 1 ]
+    [ -z "$(listed | sed -n 's/^  \([a-z-]*\( [a-z]*\)\{0,1\}\)  .*/\1/p' | sort | uniq -d)" ]
+}
+
+@test "help fits a terminal of 80 columns, with a line for each command" {
+    [ -z "$(holdfast help | awk 'length > 80')" ]
+    [ -z "$(listed | grep '^   ')" ]
+}
+
+@test "the manual page and the reference have the same groups" {
+    diff <(listed | sed -n 's/:$//p') <(holdfast help --markdown | sed -n 's/^### //p')
+    diff <(listed | sed -n 's/:$//p' | tr a-z A-Z) \
+        <(holdfast help --man | sed -n '/^.SH START HERE/,/^.SH EXIT CODES/s/^.SH //p' | sed '$d')
 }
 
 @test "help names every command, and every command has a page of its own" {
-    run -0 holdfast help
-    commands=$(sed -n '/^Commands:/,/^$/s/^  \([a-z-]*\( [a-z]*\)\{0,1\}\)  .*/\1/p' <<<"$output")
+    commands=$(listed | sed -n 's/^  \([a-z-]*\( [a-z]*\)\{0,1\}\)  .*/\1/p')
     [ "$(wc -l <<<"$commands")" -ge 60 ]
-    [ "$(wc -l <<<"$commands")" = "$(sed -n '/^Commands:/,/^$/{/^  /p}' <<<"$output" | wc -l)" ] # a line each
+    [ "$(wc -l <<<"$commands")" = "$(listed | grep -c '^  ')" ] # a line each
     while read -r command; do
         run -0 holdfast help $command
         [[ "$output" == "Usage: holdfast $command"* ]]
@@ -157,6 +181,7 @@ complete_line()
 @test "bash completes commands, subcommands, options and statuses" {
     [ "$(complete_line holdfast trig)" = trigger ]
     [ "$(complete_line holdfast workflow cr)" = create ]
+    [ "$(complete_line holdfast workflow | sort)" = $'workflow\nworkflows' ]
     [ "$(complete_line holdfast --store x workflow cr)" = create ]
     [ "$(complete_line holdfast trigger w --pri)" = --priority ]
     [ "$(complete_line holdfast list --status fa)" = failed ]
@@ -181,7 +206,7 @@ complete_line()
 
 @test "a command that looks creates no store of a mistyped name" {
     for command in "list" "get a/b" "events a/b" "steps a/b" "tree a/b" "watch a/b" "wait a/b" "cancel --all --yes" \
-        "signal a/b s" "fork a/b" "workflows" "workers" "tenant list" "purge --older-than 1d" "workflow show w"; do
+        "signal a/b s" "fork a/b" "workflows" "workers" "tenant list" "purge --older-than 1d --yes" "workflow show w"; do
         run -5 --separate-stderr holdfast --store sqlite:mistyped.db $command
         [[ "$stderr" == *'no such store: there is no file "mistyped.db"; `holdfast migrate` creates it'* ]]
         [ -z "$(ls mistyped.db* 2>/dev/null)" ]

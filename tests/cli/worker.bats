@@ -73,6 +73,15 @@ result_of()
     run -6 holdfast trigger other.c --wait=300ms
 }
 
+@test "a prefix without a program to run is refused, with what to add" {
+    run -2 holdfast worker --prefix billing.
+    [[ "$output" == *"nothing to run"*"--exec 'billing.*=./program'"* ]]
+    [[ "$output" != *warning* ]]
+    WORKER_TYPE_PREFIXES='mail.*' run -2 holdfast worker
+    [[ "$output" == *"--exec 'mail.*=./program'"* ]]
+    [ ! -e store.db ]
+}
+
 @test "an --exec that no prefix covers is warned about" {
     script_file echo.sh cat
     start_worker --exec 'mail.*=./echo.sh' --prefix billing.

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "client/client.h"
 #include "client/outbox.h"
@@ -516,6 +517,79 @@ static void a_writer_that_rolls_back_lets_the_dispatcher_sleep(void **state)
     expect_nothing_due();
 }
 
+static const hf_claimed *claim_of_the_other_tenant(void)
+{
+    hf_client *ours = fx.client;
+    fx.client = fx.other;
+    assert_ok(hf__workflow_ensure(fx.client, WORK, &fx.error));
+    const hf_claimed *held = claim_new();
+    fx.client = ours;
+    return held;
+}
+
+static void *apply_two(void *arg)
+{
+    hf__engine_apply(fx.client->engine, arg, 2);
+    return NULL;
+}
+
+/* As another flush, with a dispatcher of the other tenant, would: nobody may write events there for now. */
+static PGconn *keep_the_other_tenant_quiet(void)
+{
+    char sql[100];
+    PGconn *conn = PQconnectdb(fx.url);
+    snprintf(sql, sizeof sql, "BEGIN; SELECT pg_advisory_xact_lock(1215653447, %d)",
+             fx.other->tenant_id);
+    PGresult *result = PQexec(conn, sql);
+    assert_int_equal(PQresultStatus(result), PGRES_TUPLES_OK);
+    PQclear(result);
+    return conn;
+}
+
+/* Sessions that wait to write events, and those of them that keep others from writing some meanwhile. */
+static int64_t waiting_writers(bool that_keep_quiet)
+{
+    return sql_number(
+        "SELECT count(*) FROM pg_locks w WHERE w.locktype = 'advisory' AND NOT w.granted "
+        "AND w.classid = 1215653447 AND (NOT %s OR EXISTS (SELECT 1 FROM pg_locks h "
+        "WHERE h.pid = w.pid AND h.locktype = 'advisory' AND h.granted AND h.classid "
+        "= 1215653447 AND h.mode = 'ExclusiveLock'))",
+        that_keep_quiet ? "true" : "false");
+}
+
+/* Two such flushes would wait for each other. */
+static void a_flush_in_which_a_dispatcher_sleeps_does_not_wait_for_another_tenants_quiet(
+    void **state)
+{
+    (void)state;
+    if (fx.backend != BACKEND_POSTGRES)
+        skip();
+    subscribe("orders", "order.*");
+    for (int i = 0; i < 10; i++) {
+        pthread_t thread;
+        hf_new_outbox entry = { .type = "order.theirs" };
+        emit("order.first");
+        hf_transition sleeps = turn_of(claim_dispatcher(), HF_TURN_WAIT);
+        hf_transition emits = emitting(claim_of_the_other_tenant(), HF_TURN_SUCCEED, &entry);
+        deliver_all("orders");
+        sleeps.waiting_kind = HF__WAITING_OUTBOX;
+        struct hf__op ops[2] = {
+            { .kind = HF__OP_COMMIT, .tenant = fx.client->tenant_id, .commit.transition = &sleeps },
+            { .kind = HF__OP_COMMIT, .tenant = fx.other->tenant_id, .commit.transition = &emits },
+        };
+        PGconn *quiet = keep_the_other_tenant_quiet();
+        assert_int_equal(pthread_create(&thread, NULL, apply_two, ops), 0);
+        while (waiting_writers(false) == 0)
+            usleep(1000);
+        assert_int_equal(waiting_writers(true), 0);
+        end_with(quiet, "COMMIT");
+        pthread_join(thread, NULL);
+        assert_int_equal(ops[0].code, HF_OK);
+        assert_int_equal(ops[1].code, HF_OK);
+        expect_nothing_due();
+    }
+}
+
 static void *deliver_two(void *arg)
 {
     (void)arg;
@@ -679,6 +753,7 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(a_dispatcher_that_an_operator_resumes_delivers_what_came_meanwhile),
     CONTRACT_TEST(an_event_that_commits_late_is_delivered_all_the_same),
     CONTRACT_TEST(an_event_that_commits_after_the_dispatchers_last_look_keeps_it_awake),
+    CONTRACT_TEST(a_flush_in_which_a_dispatcher_sleeps_does_not_wait_for_another_tenants_quiet),
     CONTRACT_TEST(a_writer_that_rolls_back_lets_the_dispatcher_sleep),
     CONTRACT_TEST(an_event_that_two_subscriptions_get_at_once_is_published),
     CONTRACT_TEST(nobody_pays_for_alerts_that_nobody_wants),

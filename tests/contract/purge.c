@@ -2,10 +2,13 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "contract/fixture.h"
 
+/* What was counted before is what goes. */
 static int64_t purge(const char *workflow, int64_t before)
 {
-    int64_t removed = -1;
+    int64_t counted = -1, removed = -1;
+    assert_ok(hf_purge_count(fx.client, &counted, workflow, before, &fx.error));
     assert_ok(hf_purge(fx.client, &removed, workflow, before, &fx.error));
+    assert_int_equal(counted, removed);
     return removed;
 }
 

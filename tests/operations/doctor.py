@@ -193,12 +193,45 @@ def a_disk_with_little_room(directory, _server):
         check(p.finds("disk", "MiB are free")["level"] == "danger", "twenty megabytes are next to nothing")
 
 
+def a_server_whose_disk_has_little_room(directory, _server):
+    with SmallDisk(directory, 300) as disk:
+        disk.path.chmod(0o777)
+        server = Postgres(disk.path)
+        try:
+            p = Patient(directory, server, server.url)
+            p.program("migrate")
+            check(p.finds("disk", "MiB are free")["level"] == "warning", "less than a gibibyte is little")
+            disk.fill()
+            check(p.finds("disk", "MiB are free")["level"] == "danger", "next to nothing is a danger")
+            disk.make_room()
+        finally:
+            server.close()
+
+
 @case("postgres")
 def a_clock_that_is_wrong(p):
     p.sql("CREATE OR REPLACE FUNCTION holdfast.now() RETURNS bigint LANGUAGE sql STABLE AS "
           "$$ SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint + 3600000000 $$")
     found = p.finds("clock", "differ by")
     check(found["level"] == "danger" and ("1h" in found["message"] or "59m" in found["message"]), found)
+
+
+@case("postgres")
+def a_store_that_is_slow(p):
+    p.sql("CREATE OR REPLACE FUNCTION holdfast.now() RETURNS bigint LANGUAGE plpgsql STABLE AS "
+          "$$ BEGIN PERFORM pg_sleep(1.1); RETURN (extract(epoch FROM clock_timestamp()) * 1000000)::bigint; END $$")
+    p.finds("store", "answers in 1.")
+
+
+@case("postgres")
+def a_disk_that_cannot_be_seen_is_no_finding(p):
+    name = p.url.split("?")[0].rsplit("/", 1)[1]
+    p.sql(f"CREATE ROLE {name} LOGIN; GRANT ALL ON SCHEMA holdfast TO {name}; "
+          f"GRANT ALL ON ALL TABLES IN SCHEMA holdfast TO {name}")
+    done = run_program("--store", p.url.replace("postgres@", f"{name}@"), "--json", "doctor", expect=None)
+    said = [json.loads(line) for line in done.stdout.splitlines()]
+    disk = [finding for finding in said if finding["check"] == "disk"]
+    check(len(disk) == 1 and disk[0]["level"] == "ok" and "cannot be seen" in disk[0]["message"], f"{said} {done.stderr}")
 
 
 @case("postgres")
@@ -315,8 +348,10 @@ def main():
             server = Postgres(place, settings=SETTINGS)
         for function in CASES:
             RUNNER.case(function.__name__, play, function, server)
-        alone = a_disk_with_little_room if KIND == "sqlite" else settings_of_the_server_that_endanger_it
-        RUNNER.case(alone.__name__, alone, server)
+        alone = ([a_disk_with_little_room] if KIND == "sqlite" else
+                 [settings_of_the_server_that_endanger_it, a_server_whose_disk_has_little_room])
+        for function in alone:
+            RUNNER.case(function.__name__, function, server)
     finally:
         if server:
             server.close()

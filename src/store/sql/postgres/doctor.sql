@@ -45,6 +45,17 @@ SELECT s.name, s.reset_val FROM pg_settings s
 SELECT (SELECT count(*)::int FROM pg_stat_activity a WHERE a.backend_type = 'client backend'),
        current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int;
 
+-- name: server_place
+-- Where the server keeps its data, if this role may know; whether it runs on the client's machine, as far as the server can
+-- tell; the size of the database. Serves: doctor.
+-- only: postgres
+-- takes: nothing
+-- gives: (directory text, local bool, bytes bigint)
+SELECT (SELECT s.setting FROM pg_settings s WHERE s.name = 'data_directory'),
+       inet_client_addr() IS NULL OR host(inet_client_addr()) IN ('127.0.0.1', '::1')
+          OR inet_client_addr() = inet_server_addr(),
+       pg_database_size(current_database());
+
 -- name: long_transactions
 -- Transactions of this database that are as old as this (us), prepared ones among them, and those that others wait for;
 -- the oldest first. Serves: doctor.

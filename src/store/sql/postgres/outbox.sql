@@ -50,11 +50,20 @@ SELECT w.lane, w.run_at FROM woken w;
 
 -- name: announce_outbox
 -- Says that events of these tenants are about to be written: until the transaction ends, no run that delivers goes to
--- sleep. Before insert_outbox, whose snapshot must be younger. Serves: commit, trigger with an initial transition.
+-- sleep. In one order, since somebody may wait_quiet in between. Before insert_outbox, whose snapshot must be younger. Serves: commit, trigger with an initial transition.
 -- only: postgres
 -- takes: rows (tenant int)
 -- gives: (locked text)
-SELECT pg_advisory_xact_lock_shared(1215653447, n.tenant)::text FROM unnest($1::int[]) AS n(tenant);
+SELECT pg_advisory_xact_lock_shared(1215653447, n.tenant)::text
+  FROM (SELECT DISTINCT a.tenant FROM unnest($1::int[]) AS a(tenant) ORDER BY a.tenant OFFSET 0) n;
+
+-- name: try_announce
+-- The same without waiting, for those who hold what try_quiet gave: two of them could wait for each other's tenants. Serves:
+-- as announce_outbox.
+-- only: postgres
+-- takes: rows (tenant int)
+-- gives: (announced bool)
+SELECT pg_try_advisory_xact_lock_shared(1215653447, n.tenant) FROM unnest($1::int[]) AS n(tenant);
 
 -- name: try_quiet
 -- Whether no event of the tenant is being written; then none will be until this transaction ends. Before

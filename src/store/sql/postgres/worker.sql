@@ -52,3 +52,11 @@ SELECT pg_notify($1, $2) WHERE EXISTS (SELECT 1 FROM holdfast.worker w WHERE w.i
 -- takes: one (channel text, payload text)
 -- gives: nothing
 SELECT pg_notify($1, $2);
+
+-- name: cancelled_chore
+-- The run of one of the engine's own workflows, by its key, if somebody cancelled it. Served by run_key. Serves: workers,
+-- with their heartbeat.
+-- takes: one (tenant int, workflow text, key text)
+-- gives: (run uuid)
+SELECT r.id FROM holdfast.workflow w JOIN holdfast.run r ON r.workflow_id = w.id
+ WHERE w.tenant_id = $1 AND w.name = $2 AND r.key = $3 AND r.key IS NOT NULL AND r.deleted_at IS NULL AND r.status = 6;

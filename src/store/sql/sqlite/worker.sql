@@ -37,3 +37,11 @@ DELETE FROM worker WHERE expires_at < ?1;
 SELECT name, tenants, serves, host, pid, program, threads, running, idle, draining, started_at, seen_at,
        expires_at > holdfast_now()
   FROM worker ORDER BY expires_at > holdfast_now() DESC, name LIMIT 10000;
+
+-- name: cancelled_chore
+-- The run of one of the engine's own workflows, by its key, if somebody cancelled it. Served by run_key. Serves: workers,
+-- with their heartbeat.
+-- takes: one (tenant int, workflow text, key text)
+-- gives: (run uuid)
+SELECT r.id FROM workflow w JOIN run r ON r.workflow_id = w.id
+ WHERE w.tenant_id = ?1 AND w.name = ?2 AND r.key = ?3 AND r.key IS NOT NULL AND r.deleted_at IS NULL AND r.status = 6;
