@@ -7,6 +7,7 @@
 #include <time.h>
 
 #define FILL_PAGE 5000
+#define MAX_PAYLOAD ((size_t)16 << 20) /* a fan-out remembers the ids of its children in one step */
 
 void bench_die(const char *what, const hf_error *err)
 {
@@ -25,7 +26,9 @@ void bench_open(struct bench *bench)
 {
     hf_error err;
     hf_workflow workflow = { .name = BENCH_WORKFLOW };
-    if (hf_open(&bench->client, bench->url, NULL, &err) != HF_OK)
+    hf_options options = HF_OPTIONS_INIT;
+    options.max_payload = MAX_PAYLOAD;
+    if (hf_open(&bench->client, bench->url, &options, &err) != HF_OK)
         bench_die("open", &err);
     if (hf_workflow_put(bench->client, &workflow, 0, &err) != HF_OK)
         bench_die("workflow", &err);

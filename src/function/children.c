@@ -3,6 +3,7 @@
 #include "function/function.h"
 
 #include "client/ids.h"
+#include "record/members.h"
 #include "util/buffer.h"
 #include "util/error.h"
 
@@ -35,16 +36,31 @@ static char *write_ids(const hf_id *ids, size_t count)
     return hf__buffer_take(&json);
 }
 
+/* "\"id\"" */
+static bool read_id(const char *json, size_t length, hf_id *id)
+{
+    char text[HF_ID_TEXT];
+    if (length != sizeof text + 1)
+        return false;
+    memcpy(text, json + 1, sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    return hf_id_parse(text, id);
+}
+
 static hf_code read_ids(hf_ctx *ctx, const struct hf__entry *entry, hf_id *ids, size_t count)
 {
-    json_t *json = json_loads(entry->output ? entry->output : "", 0, NULL);
-    bool good = json_array_size(json) == count;
-    for (size_t i = 0; good && i < count; i++) {
-        const char *text = json_string_value(json_array_get(json, i));
-        good = text && hf_id_parse(text, &ids[i]);
+    const char *array = entry->output ? entry->output : "[]";
+    const char *item;
+    bool good = true;
+    size_t remembered = 0;
+    size_t at = 0;
+    size_t length;
+    while (*array == '[' && hf__json_item_next(array, &at, &item, &length)) {
+        if (remembered < count)
+            good &= read_id(item, length, &ids[remembered]);
+        remembered++;
     }
-    size_t remembered = json_array_size(json);
-    json_decref(json);
+    good &= remembered == count;
     if (good)
         return HF_OK;
     ctx->error_code = "history_mismatch";
@@ -110,36 +126,60 @@ struct wait {
     struct hf__idmap index; /* run -> end */
 };
 
-static const char *dump(hf_ctx *ctx, json_t *json)
-{
-    if (!json || json_is_null(json))
-        return NULL;
-    char *text = json_dumps(json, JSON_COMPACT | JSON_ENCODE_ANY);
-    const char *copy = text ? hf__arena_strdup(&ctx->arena, text) : NULL;
-    free(text);
-    return copy;
-}
-
 static bool went_wrong(hf_status status)
 {
     return status == HF_FAILED || status == HF_CANCELLED;
 }
 
-/* {"status":…,"result":…,"error":…}, as in mail and in what is remembered. Numbers that no int64 holds come out as reals. */
-static void read_end(hf_ctx *ctx, json_t *json, hf_child_end *end)
+/* A value as it is handed out: written without spaces; NULL for null. Numbers that no int64 holds come out as reals. */
+static const char *value_of(hf_ctx *ctx, const struct hf__json_member *member)
 {
-    const char *status = json_string_value(json_object_get(json, "status"));
-    end->ended = status != NULL;
-    if (!status || !hf_status_parse(status, &end->status))
-        end->status = HF_FAILED;
-    end->result = dump(ctx, json_object_get(json, "result"));
-    end->error = dump(ctx, json_object_get(json, "error"));
+    if (member->value_length == 4 && memcmp(member->value, "null", 4) == 0)
+        return NULL;
+    json_t *json = json_loadb(member->value, member->value_length, JSON_DECODE_ANY, NULL);
+    if (!json)
+        json = json_loadb(member->value, member->value_length,
+                          JSON_DECODE_ANY | JSON_DECODE_INT_AS_REAL, NULL);
+    char *text = json_dumps(json, JSON_COMPACT | JSON_ENCODE_ANY);
+    const char *copy = text ? hf__arena_strdup(&ctx->arena, text) : NULL;
+    free(text);
+    json_decref(json);
+    return copy;
 }
 
-static json_t *parse(const char *text)
+/* One that was deleted has no status of its own: it counts as failed. */
+static hf_status status_of(const struct hf__json_member *member)
 {
-    json_t *json = json_loads(text ? text : "null", JSON_DECODE_ANY, NULL);
-    return json ? json : json_loads(text, JSON_DECODE_ANY | JSON_DECODE_INT_AS_REAL, NULL);
+    char name[16] = "";
+    hf_status status;
+    if (member->value_length >= 2 && member->value_length - 2 < sizeof name)
+        memcpy(name, member->value + 1, member->value_length - 2);
+    return hf_status_parse(name, &status) ? status : HF_FAILED;
+}
+
+static bool is_named(const struct hf__json_member *member, const char *name)
+{
+    return member->name_length == strlen(name) &&
+           memcmp(member->name, name, member->name_length) == 0;
+}
+
+/* {"status":…,"result":…,"error":…}, as in mail and in what is remembered, where null is one that has not ended. Ten thousand
+ * are read at once: only what is neither null nor a name is given to the parser. */
+static void read_end(hf_ctx *ctx, const char *json, hf_child_end *end)
+{
+    struct hf__json_member member;
+    size_t at = 0;
+    end->status = HF_FAILED;
+    while (hf__json_is_object(json) && hf__json_member_next(json, &at, &member)) {
+        if (is_named(&member, "status")) {
+            end->ended = true;
+            end->status = status_of(&member);
+        } else if (is_named(&member, "result")) {
+            end->result = value_of(ctx, &member);
+        } else if (is_named(&member, "error")) {
+            end->error = value_of(ctx, &member);
+        }
+    }
 }
 
 static void read_mail(struct wait *wait, size_t place)
@@ -150,7 +190,7 @@ static void read_mail(struct wait *wait, size_t place)
     if (strncmp(mail->id, end_prefix, strlen(end_prefix)) == 0 &&
         hf_id_parse(mail->id + strlen(end_prefix), &run))
         end = hf__idmap_get(&wait->index, run);
-    json_t *json = parse(mail->payload);
+    const char *json = mail->payload ? mail->payload : "null";
     if (end && !end->ended) {
         read_end(wait->ctx, json, end);
         end->ended = true;
@@ -164,7 +204,6 @@ static void read_mail(struct wait *wait, size_t place)
         wait->others++;
         wait->another_failed |= went_wrong(other.status);
     }
-    json_decref(json);
 }
 
 static void take_kept(struct wait *wait, size_t i)
@@ -216,7 +255,9 @@ static void add_end(struct hf__buffer *json, const hf_child_end *end)
         hf__buffer_add_text(json, "null");
         return;
     }
-    hf__buffer_addf(json, "{\"status\":\"%s\"", hf_status_name(end->status));
+    hf__buffer_add_text(json, "{\"status\":\"");
+    hf__buffer_add_text(json, hf_status_name(end->status));
+    hf__buffer_add_text(json, "\"");
     if (end->result) {
         hf__buffer_add_text(json, ",\"result\":");
         hf__buffer_add_text(json, end->result);
@@ -299,13 +340,24 @@ static hf_code suspend(struct wait *wait, const struct hf__record *record, hf_wa
     return hf__function_suspend(wait->ctx, record, &transition);
 }
 
+/* Reads the ends that are remembered; false: there are more or fewer than are waited for. */
+static bool read_ends(struct wait *wait, const char *array)
+{
+    size_t count = 0;
+    size_t at = 0;
+    size_t length;
+    const char *item;
+    while (*array == '[' && hf__json_item_next(array, &at, &item, &length)) {
+        if (count < wait->count)
+            read_end(wait->ctx, item, &wait->ends[count]);
+        count++;
+    }
+    return count == wait->count;
+}
+
 static hf_code recall(struct wait *wait, const struct hf__entry *entry)
 {
-    json_t *json = parse(entry->output);
-    bool good = json_array_size(json) == wait->count;
-    for (size_t i = 0; good && i < wait->count; i++)
-        read_end(wait->ctx, json_array_get(json, i), &wait->ends[i]);
-    json_decref(json);
+    bool good = read_ends(wait, entry->output ? entry->output : "[]");
     hf_code code = good ? keep_ends(wait) : HF_OK;
     if (good)
         return code == HF_OK && entry->status == HF__ENTRY_FAILED ? HF_TIMEOUT : code;

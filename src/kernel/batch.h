@@ -203,8 +203,8 @@ void hf__insert_first_started(struct hf__batch *batch, struct hf__op *op);
 /* Whether a keyed child of the operation is not among those that were made. */
 bool hf__misses_a_child(const struct hf__op *op, const struct hf__idmap *made);
 void hf__end_child(struct hf__batch *batch, const struct hf__row *row);
-/* One more end is in a locked parent's mailbox. */
-void hf__child_told(struct hf__batch *batch, struct hf__row *parent, bool failed);
+/* So many more ends are in a locked parent's mailbox; `failed`: one of them is no success. */
+void hf__children_told(struct hf__batch *batch, struct hf__row *parent, int count, bool failed);
 /* The mail that tells a parent how a child ended. */
 struct hf__end {
     const hf_id *run;

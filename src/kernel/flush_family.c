@@ -229,17 +229,15 @@ static void mail_parent(struct hf__batch *batch, const struct hf__row *row,
 }
 
 /* Ten thousand ends are not ten thousand turns: the parent wakes when the last one it waits for is in. */
-void hf__child_told(struct hf__batch *batch, struct hf__row *parent, bool failed)
+void hf__children_told(struct hf__batch *batch, struct hf__row *parent, int count, bool failed)
 {
+    int missing = parent->wait_count;
     parent->dirty = true;
     parent->has_mail = true;
-    parent->child_ends++;
+    parent->child_ends += count;
     parent->failed_child |= failed;
-    if (parent->wait_count > 0)
-        parent->wait_count--;
-    else
-        return;
-    if (parent->wait_count > 0 && !(parent->wake_on_failure && failed))
+    parent->wait_count = missing > count ? missing - count : 0;
+    if (missing == 0 || (parent->wait_count > 0 && !(parent->wake_on_failure && failed)))
         return;
     if (parent->status == HF_WAITING) {
         parent->run_at = batch->now;
@@ -256,5 +254,5 @@ void hf__end_child(struct hf__batch *batch, const struct hf__row *row)
     if (!parent || parent->status == HF_SUCCEEDED || row->end_is_told)
         return;
     mail_parent(batch, row, parent);
-    hf__child_told(batch, parent, row->status != HF_SUCCEEDED);
+    hf__children_told(batch, parent, 1, row->status != HF_SUCCEEDED);
 }

@@ -1,4 +1,4 @@
-/* Ends that a parent must hear of: of children that were deleted, before they are purged, and of very many.
+/* Ends that a parent must hear of: of children that were deleted, before they are purged, together, and of very many.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "client/client.h"
 #include "contract/fixture.h"
@@ -146,6 +146,112 @@ static void a_deleted_child_that_its_parent_waits_for_untold_is_not_purged(void 
     sql("UPDATE run SET deleted_at = NULL WHERE id = %s", sql_id(child));
 }
 
+/* ---- By the short way ---- */
+
+/* As a worker's commits come: together, and known to be of children. */
+static void end_together(const hf_claims *children, hf_turn turn)
+{
+    struct hf__op *ops = keep(calloc(children->count, sizeof *ops), free);
+    hf_transition *ends = keep(calloc(children->count, sizeof *ends), free);
+    for (size_t i = 0; i < children->count; i++) {
+        ends[i] = turn_of(&children->items[i], turn);
+        ops[i] = (struct hf__op){ .kind = HF__OP_COMMIT,
+                                  .tenant = fx.client->tenant_id,
+                                  .actor = WORKER,
+                                  .commit = { .transition = &ends[i],
+                                              .child = &children->items[i].run } };
+    }
+    hf__engine_apply(fx.client->engine, ops, children->count);
+    for (size_t i = 0; i < children->count; i++)
+        assert_int_equal(ops[i].code, HF_OK);
+}
+
+static int64_t mail_of(hf_id run)
+{
+    return sql_number("SELECT count(*) FROM signal WHERE run_id = %s", sql_id(run));
+}
+
+static void ends_that_come_together_are_counted_together(void **state)
+{
+    hf_id children[5];
+    hf_id parent = waiting_parent(5, false, children);
+    (void)state;
+    end_together(claim_of(CHILD, 3), HF_TURN_SUCCEED);
+    assert_int_equal(get(parent)->wait_count, 2);
+    assert_null(claim_parent());
+    end_together(claim_of(CHILD, 3), HF_TURN_FAIL);
+    const hf_claimed *held = claim_parent();
+    assert_int_equal(held->mail_count, 5);
+    assert_non_null(strstr(held->mail[2].payload, "\"status\":\"succeeded\""));
+    assert_non_null(strstr(held->mail[3].payload, "\"status\":\"failed\""));
+}
+
+static void failures_that_come_together_wake_a_parent_that_asked_for_it(void **state)
+{
+    hf_id children[5];
+    hf_id parent = waiting_parent(5, true, children);
+    (void)state;
+    end_together(claim_of(CHILD, 2), HF_TURN_SUCCEED);
+    assert_null(claim_parent());
+    end_together(claim_of(CHILD, 2), HF_TURN_FAIL);
+    assert_int_equal(get(parent)->wait_count, 1);
+    assert_int_equal(claim_parent()->mail_count, 4);
+}
+
+static void a_retried_child_that_ends_again_is_told_once(void **state)
+{
+    hf_id children[2];
+    hf_id parent = waiting_parent(2, false, children);
+    const hf_claims *held = claim_of(CHILD, 1);
+    hf_id child = held->items[0].run.id;
+    (void)state;
+    end_together(held, HF_TURN_FAIL);
+    change(child, HF_RETRY_RUN);
+    held = claim_of(CHILD, 2);
+    assert_int_equal(held->count, 2);
+    end_together(held, HF_TURN_SUCCEED);
+    expect_status(child, HF_SUCCEEDED);
+    assert_int_equal(claim_parent()->mail_count, 2);
+    assert_int_equal(mail_of(parent), 2);
+}
+
+/* All ends between the first and the last, as a function's wait takes them. */
+static void take_ends(const hf_claimed *held)
+{
+    hf_transition t = turn_of(held, HF_TURN_GO_ON);
+    struct hf__op op = { .kind = HF__OP_COMMIT,
+                         .tenant = fx.client->tenant_id,
+                         .actor = WORKER,
+                         .commit = { .transition = &t,
+                                     .ends_from = held->mail[0].position,
+                                     .ends_to = held->mail[held->mail_count - 1].position } };
+    hf__engine_apply(fx.client->engine, &op, 1);
+    assert_int_equal(op.code, HF_OK);
+}
+
+static void of_ends_that_were_taken_those_stay_whose_child_may_end_again(void **state)
+{
+    hf_id children[3];
+    hf_id parent = waiting_parent(3, false, children);
+    (void)state;
+    change(children[0], HF_DELETE);
+    const hf_claims *failed = claim_of(CHILD, 1);
+    end_together(failed, HF_TURN_FAIL);
+    end_together(claim_of(CHILD, 1), HF_TURN_SUCCEED);
+    const hf_claimed *held = claim_parent();
+    assert_int_equal(held->mail_count, 3);
+    take_ends(held);
+    assert_int_equal(mail_of(parent), 2);
+    change(children[0], HF_RESTORE);
+    change(failed->items[0].run.id, HF_RETRY_RUN);
+    end_together(claim_of(CHILD, 2), HF_TURN_SUCCEED);
+    assert_int_equal(mail_of(parent), 2);
+    assert_int_equal(sql_number("SELECT count(*) FROM signal WHERE run_id = %s AND consumed_at IS "
+                                "NULL",
+                                sql_id(parent)),
+                     0);
+}
+
 /* ---- Many ---- */
 
 enum { MANY = 12000, AT_ONCE = 1000 };
@@ -192,6 +298,10 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(a_delete_whose_answer_was_lost_tells_the_parent_once),
     CONTRACT_TEST(a_purged_childs_end_stays_with_its_parent),
     CONTRACT_TEST(a_deleted_child_that_its_parent_waits_for_untold_is_not_purged),
+    CONTRACT_TEST(ends_that_come_together_are_counted_together),
+    CONTRACT_TEST(failures_that_come_together_wake_a_parent_that_asked_for_it),
+    CONTRACT_TEST(a_retried_child_that_ends_again_is_told_once),
+    CONTRACT_TEST(of_ends_that_were_taken_those_stay_whose_child_may_end_again),
     CONTRACT_TEST(a_parent_sees_the_ends_of_twelve_thousand_children_at_once),
 };
 CONTRACT("child_ends", tests)

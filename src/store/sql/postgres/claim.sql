@@ -311,7 +311,7 @@ SELECT s.run_id, s.id, s.type, s.name, s.payload, s.token, s.sender, s.position,
            m.attempts
       FROM holdfast.signal m
      WHERE m.run_id = n.run AND m.tenant_id = n.tenant AND m.consumed_at IS NULL
-       AND (m.visible_at <= holdfast.now() OR m.type = 'child')
+       AND (m.type = 'child' OR m.visible_at <= holdfast.now())
      ORDER BY m.visible_at, m.position LIMIT 100000) s;
 
 -- name: load_steps

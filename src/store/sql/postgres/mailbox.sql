@@ -65,17 +65,24 @@ UPDATE holdfast.signal s SET consumed_at = holdfast.now()
    AND coalesce(s.consumed_at, 0) = 0;
 
 -- name: consume_ends
--- The same for all ends of children that lie between two positions of a mailbox: ten thousand at once. Served by
--- signal_mailbox. Serves: commits of waits for children.
+-- The same for all ends of children that lie between two positions of a mailbox: ten thousand at once. Those of children
+-- that succeeded are removed, which costs a tenth of marking them: such a child cannot end again, so there is nothing to
+-- be recognised. Served by signal_mailbox. Serves: commits of waits for children.
 -- takes: rows (tenant int, run uuid, first bigint, last bigint)
 -- gives: nothing
-UPDATE holdfast.signal s SET consumed_at = holdfast.now()
-  FROM unnest($1::int[], $2::uuid[], $3::bigint[], $4::bigint[]) AS n(tenant, run, first, last)
- CROSS JOIN LATERAL (
-    SELECT c.ctid FROM holdfast.signal c
-     WHERE c.run_id = n.run AND c.consumed_at IS NULL AND c.position BETWEEN n.first AND n.last AND c.type = 'child'
-    OFFSET 0) f
- WHERE s.ctid = f.ctid AND s.tenant_id = n.tenant;
+WITH done AS MATERIALIZED (
+    SELECT n.tenant, f.ctid, f.failed_child
+      FROM unnest($1::int[], $2::uuid[], $3::bigint[], $4::bigint[]) AS n(tenant, run, first, last)
+     CROSS JOIN LATERAL (
+        SELECT c.ctid, c.failed_child FROM holdfast.signal c
+         WHERE c.run_id = n.run AND c.consumed_at IS NULL AND c.position BETWEEN n.first AND n.last AND c.type = 'child'
+        OFFSET 0) f
+), gone AS (
+    DELETE FROM holdfast.signal s USING done d
+     WHERE s.ctid = d.ctid AND s.tenant_id = d.tenant AND NOT d.failed_child
+)
+UPDATE holdfast.signal s SET consumed_at = holdfast.now() FROM done d
+ WHERE s.ctid = d.ctid AND s.tenant_id = d.tenant AND d.failed_child;
 
 -- name: blame_signals
 -- Counts a failed turn on mail; the last time it is taken out of the mailbox and kept as a dead letter. Serves:

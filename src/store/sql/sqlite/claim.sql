@@ -265,7 +265,7 @@ SELECT c.id, c.tenant_id, c.version
 --   bigint, occurred_at bigint, attempts int)
 SELECT m.run_id, m.id, m.type, m.name, m.payload, m.token, m.sender, m.position, m.visible_at, m.occurred_at, m.attempts
   FROM signal m INDEXED BY signal_mailbox
- WHERE m.run_id = ?2 AND m.tenant_id = ?1 AND m.consumed_at IS NULL AND (m.visible_at <= holdfast_now() OR m.type = 'child')
+ WHERE m.run_id = ?2 AND m.tenant_id = ?1 AND m.consumed_at IS NULL AND (m.type = 'child' OR m.visible_at <= holdfast_now())
  ORDER BY m.visible_at, m.position LIMIT 100000;
 
 -- name: load_steps

@@ -45,10 +45,14 @@ UPDATE signal SET consumed_at = holdfast_now()
  WHERE run_id = ?2 AND id = ?3 AND tenant_id = ?1 AND consumed_at IS NULL;
 
 -- name: consume_ends
--- The same for all ends of children that lie between two positions of a mailbox: ten thousand at once. Served by
+-- The same for all ends of children that lie between two positions of a mailbox: ten thousand at once. Those of children
+-- that succeeded are removed: such a child cannot end again, so there is nothing to be recognised. Served by
 -- signal_mailbox. Serves: commits of waits for children.
 -- takes: rows (tenant int, run uuid, first bigint, last bigint)
 -- gives: nothing
+DELETE FROM signal INDEXED BY signal_mailbox
+ WHERE run_id = ?2 AND consumed_at IS NULL AND position BETWEEN ?3 AND ?4 AND type = 'child' AND tenant_id = ?1
+   AND NOT failed_child;
 UPDATE signal INDEXED BY signal_mailbox SET consumed_at = holdfast_now()
  WHERE run_id = ?2 AND consumed_at IS NULL AND position BETWEEN ?3 AND ?4 AND type = 'child' AND tenant_id = ?1;
 
