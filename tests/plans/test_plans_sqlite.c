@@ -262,8 +262,9 @@ static int set_up(void **state)
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
     run_sql("PRAGMA synchronous = OFF");
     sqlite3_create_function(db, "holdfast_now", 0, SQLITE_UTF8, NULL, return_zero, NULL, NULL);
-    sqlite3_create_function(db, "holdfast_uuid_text", 1, SQLITE_UTF8, NULL, return_zero, NULL,
-                            NULL);
+    static const char *const others[] = { "holdfast_uuid_text", "holdfast_uuid", "holdfast_id_at" };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        sqlite3_create_function(db, others[i], 1, SQLITE_UTF8, NULL, return_zero, NULL, NULL);
     return 0;
 }
 
