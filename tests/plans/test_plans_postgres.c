@@ -24,11 +24,16 @@ static const struct allowed {
     const char *reason;
 } allowed[] = {
     { "count_runs", "run: reads all of a tenant's", "counts what an operator's filter matches" },
-    { "list_runs", "run: reads all of a tenant's", "a page, from a cursor on, of any filter" },
+    { "find_newest", "run: reads all of a tenant's",
+      "for what has no index: step, flow key; else not beyond some runs" },
+    { "read_runs", "sorts", "the candidates of one page" },
+    { "find_by_key", "sorts", "one run of each workflow" },
+    { "find_deleted", "sorts", "a page of each workflow" },
+    { "find_by_state", "sorts",
+      "a page of each workflow and status, and what is pending and rare" },
+    { "find_overdue", "sorts", "what is due or past its deadline, and rare" },
     { "find_purgeable", "run: reads all of a tenant's", "walks once through all, page by page" },
-    { "list_children", "sorts", "the children of one run" },
     { "list_run_tasks", "sorts", "the tasks of one run" },
-    { "list_failed", "sorts", "a page of each workflow" },
     { "count_children", "sorts", "the children of one run" },
     { "list_workers", "sorts", "a table of some hundred rows" },
     { "live_patterns", "sorts", "a table of some hundred rows" },
@@ -99,9 +104,10 @@ static const char *text_of(const json_t *node, const char *name)
 static bool is_narrow(const char *condition)
 {
     static const char *const columns[] = {
-        "(id ",       "run_id ",          " id ",      "lane ",  "key ",     "parent ",
-        "(tag ",      "workflow_id ",     "subject ",  " tag ",  ".parent ", "slot ",
-        "outbox_id ", "subscription_id ", "assignee ", "due_at", "(xid ",    "(deleted_at "
+        "(id ",        "run_id ",          " id ",       "lane ",     "key ",     "parent ",
+        "(tag ",       "workflow_id ",     "subject ",   " tag ",     ".parent ", "slot ",
+        "outbox_id ",  "subscription_id ", "reference ", "assignee ", "due_at",   "(xid ",
+        "(deleted_at "
     };
     for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
         if (strstr(condition, columns[i]))

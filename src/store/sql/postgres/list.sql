@@ -155,7 +155,7 @@ SELECT r.id
   FROM holdfast.workflow w
  CROSS JOIN LATERAL (
     SELECT x.id FROM holdfast.run x
-     WHERE x.workflow_id = w.id AND x.deleted_at IS NOT NULL AND x.id < $2
+     WHERE x.workflow_id = w.id AND coalesce(x.deleted_at, 0) > 0 AND x.id < $2
      ORDER BY x.id DESC LIMIT $3) r
  WHERE w.tenant_id = $1
    AND ($4::text IS NULL OR w.name = $4) AND ($5::text IS NULL OR (w.name >= $5 AND w.name < $6))
@@ -175,7 +175,7 @@ SELECT n.id
       FROM generate_series(1, 6) s(status)
      CROSS JOIN LATERAL (
         SELECT x.id FROM holdfast.run x
-         WHERE x.workflow_id = w.id AND x.status = s.status AND x.status >= 1 AND x.deleted_at IS NULL
+         WHERE x.workflow_id = w.id AND x.status = s.status AND x.status + 0 >= 1 AND x.deleted_at IS NULL
            AND x.id < $2
          ORDER BY x.id DESC LIMIT $3) r
      WHERE (1 << s.status) & $7 <> 0
@@ -227,7 +227,8 @@ SELECT n.id
            AND (x.status IN (0, 2) OR x.timeout_at <= holdfast.now()) AND x.id < $2 OFFSET 0) r
     UNION
     SELECT x.id FROM holdfast.run x
-     WHERE x.workflow_id = w.id AND x.status = 1 AND x.deleted_at IS NULL AND x.timeout_at <= holdfast.now()
+     WHERE x.workflow_id = w.id AND x.status = 1 AND x.status + 0 >= 1 AND x.deleted_at IS NULL
+       AND x.timeout_at <= holdfast.now()
        AND x.id < $2) n
  WHERE w.tenant_id = $1
    AND ($4::text IS NULL OR w.name = $4) AND ($5::text IS NULL OR (w.name >= $5 AND w.name < $6))

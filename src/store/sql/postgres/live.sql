@@ -40,7 +40,7 @@ SELECT e.event_at / 60000000, e.event_name, count(*)
 --   oldest bigint)
 SELECT w.name, w.paused, d.due, d.delayed, d.waiting,
        (SELECT count(*) FROM (SELECT 1 FROM holdfast.run r WHERE r.workflow_id = w.id AND r.status = 1
-                                 AND r.deleted_at IS NULL LIMIT $2) x),
+                                 AND r.status + 0 >= 1 AND r.deleted_at IS NULL LIMIT $2) x),
        (SELECT count(*) FROM (SELECT 1 FROM holdfast.run r WHERE r.workflow_id = w.id AND r.status = 5
                                  AND r.deleted_at IS NULL LIMIT $2) x),
        d.oldest

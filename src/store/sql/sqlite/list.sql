@@ -152,10 +152,10 @@ SELECT r.id FROM run r INDEXED BY run_parent
 -- gives: (id uuid)
 SELECT r.id
   FROM workflow w
- CROSS JOIN run r INDEXED BY run_deleted_id ON r.workflow_id = w.id AND r.deleted_at IS NOT NULL
+ CROSS JOIN run r INDEXED BY run_deleted_id ON r.workflow_id = w.id AND coalesce(r.deleted_at, 0) > 0
         AND r.id < ?2
         AND r.id >= coalesce((SELECT x.id FROM run x INDEXED BY run_deleted_id
-                               WHERE x.workflow_id = w.id AND x.deleted_at IS NOT NULL
+                               WHERE x.workflow_id = w.id AND coalesce(x.deleted_at, 0) > 0
                                  AND x.id < ?2
                                ORDER BY x.id DESC LIMIT 1 OFFSET ?3 - 1), x'')
  WHERE w.tenant_id = ?1
@@ -173,10 +173,10 @@ SELECT n.id
   FROM (SELECT r.id
           FROM workflow w
          CROSS JOIN json_each('[1,2,3,4,5,6]') s
-         CROSS JOIN run r INDEXED BY run_state ON r.workflow_id = w.id AND r.status = s.value AND r.status >= 1
+         CROSS JOIN run r INDEXED BY run_state ON r.workflow_id = w.id AND r.status = s.value AND r.status + 0 >= 1
                 AND r.deleted_at IS NULL AND r.id < ?2
                 AND r.id >= coalesce((SELECT x.id FROM run x INDEXED BY run_state
-                                       WHERE x.workflow_id = w.id AND x.status = s.value AND x.status >= 1
+                                       WHERE x.workflow_id = w.id AND x.status = s.value AND x.status + 0 >= 1
                                          AND x.deleted_at IS NULL AND x.id < ?2
                                        ORDER BY x.id DESC LIMIT 1 OFFSET ?3 - 1), x'')
          WHERE w.tenant_id = ?1 AND (1 << s.value) & ?7 <> 0
@@ -225,7 +225,7 @@ SELECT n.id
         UNION
         SELECT r.id
           FROM workflow w
-         CROSS JOIN run r INDEXED BY run_state ON r.workflow_id = w.id AND r.status = 1 AND r.status >= 1
+         CROSS JOIN run r INDEXED BY run_state ON r.workflow_id = w.id AND r.status = 1 AND r.status + 0 >= 1
                 AND r.deleted_at IS NULL AND r.timeout_at <= holdfast_now() AND r.id < ?2
          WHERE w.tenant_id = ?1
            AND (?4 IS NULL OR w.name = ?4) AND (?5 IS NULL OR (w.name >= ?5 AND w.name < ?6))

@@ -86,7 +86,7 @@ SELECT w.name, w.paused,
                  WHERE h.priority IS NOT NULL AND r.run_at > holdfast_now()
                    AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL LIMIT ?2) c WHERE c.status = 2),
        (SELECT count(*) FROM (SELECT 1 FROM run r INDEXED BY run_state
-                               WHERE r.workflow_id = w.id AND r.status = 1 AND r.status >= 1 AND r.deleted_at IS NULL LIMIT ?2)),
+                               WHERE r.workflow_id = w.id AND r.status = 1 AND r.status + 0 >= 1 AND r.deleted_at IS NULL LIMIT ?2)),
        (SELECT count(*) FROM (SELECT 1 FROM run r INDEXED BY run_failed
                                WHERE r.workflow_id = w.id AND r.status = 5 AND r.deleted_at IS NULL LIMIT ?2)),
        (WITH RECURSIVE head (lane, priority) AS (
