@@ -286,8 +286,9 @@ const struct hf__route hf__run_routes[] = {
             "{\"workflow\":\"billing.charge.v1\",\"input\":{\"invoice\":42},\"tags\":[\"eu\"]}"),
     HF__ROUTE("runs", "GET", "/v1/runs", "listRuns", READ, list, "List runs, newest first",
               .details =
-                  "Pages are stable while others write. With Prefer: return=minimal the input, "
-                  "state, result and error are left out (null).",
+                  "Pages are stable while others write. A page whose runs hold more than 16 MiB of "
+                  "input, state, result and error ends early; `next` goes on. With Prefer: "
+                  "return=minimal these four are left out (null), and do not count.",
               .query = hf__filter_members, HF__ANSWERS(200, LIST, "Run", hf__run_fields)),
     HF__ROUTE("runs", "GET", "/v1/runs/{id}", "getRun", READ, get,
               "Show a run, or wait for its end", .query = get_members, ONE_RUN),

@@ -175,7 +175,7 @@ static void prepare(const struct hf__statement *statement)
     hf__arena_free(&arena);
 }
 
-static void check_statement(const struct hf__statement *statement)
+static json_t *plan_of(const struct hf__statement *statement)
 {
     char sql[2048];
     prepare(statement);
@@ -186,9 +186,15 @@ static void check_statement(const struct hf__statement *statement)
     assert_non_null(plan);
     if (getenv("HOLDFAST_SHOW_PLANS"))
         print_message("%s\n%s\n", statement->name, text);
+    pg_do(scratch.pg, "DEALLOCATE %s", statement->name);
+    return plan;
+}
+
+static void check_statement(const struct hf__statement *statement)
+{
+    json_t *plan = plan_of(statement);
     check_node(statement->name, json_object_get(json_array_get(plan, 0), "Plan"));
     json_decref(plan);
-    pg_do(scratch.pg, "DEALLOCATE %s", statement->name);
 }
 
 static void apply_settings(void)
@@ -251,12 +257,55 @@ static void fill(int runs)
     pg_do(scratch.pg, "ANALYZE");
 }
 
+/* ---- Lists ---- */
+
+/* What a list reads runs by; nothing else of the table may be read. */
+static const struct finder {
+    enum hf__stmt statement;
+    const char *indexes; /* separated by spaces */
+} finders[] = {
+    { HF__STMT_READ_RUNS, "run_pkey run_tag_pkey" },
+    { HF__STMT_FIND_NEWEST, "run_pkey run_tag_pkey" },
+    { HF__STMT_FIND_CREATED, "run_pkey run_odd" },
+    { HF__STMT_FIND_BY_SUBJECT, "run_subject" },
+    { HF__STMT_FIND_BY_REFERENCE, "run_reference" },
+    { HF__STMT_FIND_BY_TAG, "run_tag_pkey" },
+    { HF__STMT_FIND_BY_KEY, "run_key" },
+    { HF__STMT_FIND_CHILDREN, "run_parent" },
+    { HF__STMT_FIND_DELETED, "run_deleted_id" },
+    { HF__STMT_FIND_BY_STATE, "run_state run_claim" },
+    { HF__STMT_FIND_OVERDUE, "run_claim run_state" },
+};
+
+static void expect_indexes(const char *statement, const char *allowed_names, const json_t *node)
+{
+    const char *name = text_of(node, "Index Name");
+    if (is_big(text_of(node, "Relation Name")) && !strstr(allowed_names, *name ? name : "none"))
+        fail_msg("%s reads %s by %s", statement, text_of(node, "Relation Name"), name);
+    size_t index;
+    json_t *child;
+    json_array_foreach(json_object_get(node, "Plans"), index, child)
+        expect_indexes(statement, allowed_names, child);
+}
+
+static void check_finders(void)
+{
+    for (size_t i = 0; i < sizeof finders / sizeof *finders; i++) {
+        const struct hf__statement *statement = &hf__postgres_statements[finders[i].statement];
+        json_t *plan = plan_of(statement);
+        expect_indexes(statement->name, finders[i].indexes,
+                       json_object_get(json_array_get(plan, 0), "Plan"));
+        json_decref(plan);
+    }
+}
+
 /* ---- Tests ---- */
 
 static void on_an_empty_database_no_statement_reads_a_whole_table(void **state)
 {
     (void)state;
     check_all();
+    check_finders();
 }
 
 /* What is planned here must serve when the tables have grown and nobody has analyzed them again. */
@@ -265,6 +314,7 @@ static void on_a_database_with_three_runs_no_statement_reads_a_whole_table(void 
     (void)state;
     fill(3);
     check_all();
+    check_finders();
 }
 
 static void on_a_full_database_no_statement_reads_a_whole_table(void **state)
@@ -272,6 +322,7 @@ static void on_a_full_database_no_statement_reads_a_whole_table(void **state)
     (void)state;
     fill(RUNS);
     check_all();
+    check_finders();
 }
 
 static int64_t scans_of(const char *relation)
