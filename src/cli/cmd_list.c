@@ -3,6 +3,7 @@
 #include "cli/commands.h"
 #include "cli/filter.h"
 #include "cli/pages.h"
+#include "client/read.h"
 
 static const struct cli_option options[] = {
     CLI_OPTIONS_OF(cli_filter_options),
@@ -35,7 +36,7 @@ static int list(struct cli_session *session, int count, char **operands)
         hf_error err = { 0 };
         filter.cursor = pages.cursor;
         filter.limit = pages.limit;
-        if (hf_list(session->client, &runs, &filter, &err) == HF_OK)
+        if (hf__list(session->client, &runs, &filter, !session->json, &err) == HF_OK)
             cli_pages_show(&pages, cli_run_columns, hf__run_fields, runs->items,
                            sizeof *runs->items, runs->count, runs->next);
         else

@@ -88,7 +88,6 @@ hf_code hf__retention_start(hf_client *client, hf_error *err)
     hf_triggered started;
     spec.workflow = HF__CHORE_RETENTION;
     spec.key = KEY;
-    spec.max_attempts = HF__CHORE_ATTEMPTS;
     return hf__chore_start(client, &started, &spec, NULL, err);
 }
 
