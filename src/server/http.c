@@ -318,9 +318,9 @@ static void fail(struct hf__request *request, hf_code code, hf_error *err)
 static void call_handler(struct hf__request *request)
 {
     hf_error err = { 0 };
-    hf_code code = HF_OK;
-    if (request->calls++ == 0)
-        code = hf__access_check(request->server->access, request, &err);
+    struct hf__access *access = request->server->access;
+    hf_code code = request->calls++ == 0 ? hf__access_check(access, request, &err)
+                                         : hf__access_check_again(access, request, &err);
     if (code == HF_OK)
         code = request->route->handle(request, &err);
     if (code != HF_OK)

@@ -71,6 +71,8 @@ struct hf__request {
 
     struct hf__caller *caller; /* who asks; holds the client */
     hf_client *client;         /* bound to the caller's tenant and name; borrowed from it */
+    int64_t trusted_until;     /* monotonic us: one that waits is checked again from then on, */
+    unsigned trusted_in;       /* or when this era of the access is over */
 
     /* The handler's own, for when it is called again. */
     void *kept;
