@@ -8,23 +8,37 @@
 #include <limits.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 
 /* TLS may hold bytes that it read but did not hand out, which poll() does not see: with it, look again after this. */
 enum { TLS_RECHECK_MS = 20 };
 
-/* A connection that fails before was refused by somebody; libpq's own limit is 2 s at least. */
-#define SLOW_REFUSAL HF_SECONDS(1)
 /* Between two tries to reach a silent server; and the longest that one of them is thought to take. */
 #define PAUSE HF_SECONDS(1)
 #define LONGEST_TRY HF_SECONDS(30)
 
 /* ---- A server that is silent as a whole ---- */
 
+static void pause_dialling(struct hf__database *db)
+{
+    atomic_store(&db->ask_again_at, hf__monotonic_us() + PAUSE);
+}
+
+/* Neither an old connection nor a new one was answered. */
 static void note_silence(struct hf__database *db)
 {
     atomic_fetch_add(&db->silences, 1);
-    atomic_store(&db->ask_again_at, hf__monotonic_us() + PAUSE);
+    pause_dialling(db);
+}
+
+/* Whether a connection that failed was not answered, rather than refused by somebody. libpq counts whole seconds, two at
+ * least. */
+static bool timed_out(const struct hf__database *db, int64_t began)
+{
+    const char *text = hf__postgres_url_value(&db->url, "connect_timeout");
+    int limit = text ? atoi(text) : 0;
+    return hf__monotonic_us() - began >= HF_SECONDS(limit > 2 ? limit - 1 : 1);
 }
 
 /* Whether the server answers, as far as is known, or it is this caller's turn to try. */
@@ -44,8 +58,8 @@ hf_code hf__postgres_dial(PGconn **out, struct hf__database *db, hf_error *err)
                                     "PostgreSQL does not answer; it is tried again every second");
     int64_t began = hf__monotonic_us();
     hf_code code = hf__postgres_dial_anyway(out, &db->url, err);
-    if (code == HF_UNAVAILABLE && hf__monotonic_us() - began >= SLOW_REFUSAL)
-        note_silence(db);
+    if (code == HF_UNAVAILABLE && timed_out(db, began))
+        pause_dialling(db);
     else
         atomic_store(&db->ask_again_at, 0);
     return code;
@@ -58,10 +72,10 @@ static bool is_at_work(struct hf__database *db, int pid)
     PGconn *pg = NULL;
     int64_t began = hf__monotonic_us();
     if (hf__postgres_dial_anyway(&pg, &db->url, NULL) != HF_OK) {
-        bool refused = hf__monotonic_us() - began < SLOW_REFUSAL;
-        if (!refused)
+        bool silent = timed_out(db, began);
+        if (silent)
             note_silence(db);
-        return refused;
+        return !silent;
     }
     char pids[2][16];
     snprintf(pids[0], sizeof pids[0], "%d", pid);
