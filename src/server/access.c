@@ -153,8 +153,7 @@ static const char *bearer(const struct hf__request *request)
     return given && strncasecmp(given, "Bearer ", 7) == 0 ? given + 7 : NULL;
 }
 
-/* What a request's caller is found by. NULL: no memory. */
-static const char *key_of(struct hf__request *request)
+static const char *make_key(struct hf__request *request)
 {
     const char *secret = bearer(request);
     const char *tenant = hf__request_header(request, "Holdfast-Tenant");
@@ -163,6 +162,14 @@ static const char *key_of(struct hf__request *request)
         return hf__arena_printf(&request->arena, "token %s", secret);
     return hf__arena_printf(&request->arena, "open %s\n%s", tenant ? tenant : "",
                             actor ? actor : "");
+}
+
+/* What a request's caller is found by, made once: a stream may be checked for days. NULL: no memory. */
+static const char *key_of(struct hf__request *request)
+{
+    if (!request->caller_key)
+        request->caller_key = make_key(request);
+    return request->caller_key;
 }
 
 bool hf__access_recall(struct hf__access *access, struct hf__request *request)
