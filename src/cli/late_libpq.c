@@ -9,17 +9,13 @@
 #define NEEDED "a PostgreSQL store needs " LIBRARY
 
 #define FUNCTIONS(X)                                                                               \
+    X(int, PQbackendPID, (const PGconn *c), (c))                                                   \
     X(char *, PQcmdStatus, (PGresult * r), (r))                                                    \
     X(PGconn *, PQconnectdbParams, (const char *const *k, const char *const *v, int e), (k, v, e)) \
     X(PQconninfoOption *, PQconninfoParse, (const char *c, char **e), (c, e))                      \
     X(int, PQconsumeInput, (PGconn * c), (c))                                                      \
     X(int, PQenterPipelineMode, (PGconn * c), (c))                                                 \
     X(char *, PQerrorMessage, (const PGconn *c), (c))                                              \
-    X(PGresult *, PQexec, (PGconn * c, const char *q), (c, q))                                     \
-    X(PGresult *, PQexecParams,                                                                    \
-      (PGconn * c, const char *q, int n, const Oid *t, const char *const *v, const int *l,         \
-       const int *f, int r),                                                                       \
-      (c, q, n, t, v, l, f, r))                                                                    \
     X(int, PQexitPipelineMode, (PGconn * c), (c))                                                  \
     X(int, PQflush, (PGconn * c), (c))                                                             \
     X(Oid, PQftype, (const PGresult *r, int n), (r, n))                                            \
@@ -39,6 +35,7 @@
     X(int, PQsendFlushRequest, (PGconn * c), (c))                                                  \
     X(int, PQsendPrepare, (PGconn * c, const char *s, const char *q, int n, const Oid *t),         \
       (c, s, q, n, t))                                                                             \
+    X(int, PQsendQuery, (PGconn * c, const char *q), (c, q))                                       \
     X(int, PQsendQueryParams,                                                                      \
       (PGconn * c, const char *q, int n, const Oid *t, const char *const *v, const int *l,         \
        const int *f, int r),                                                                       \

@@ -19,6 +19,7 @@ enum { MOST_KNOWN = 1000 };
 struct hf__access {
     hf_client *base;
     atomic_bool open; /* requests need no token, as far as is known */
+    atomic_uint era;  /* ends when all that is known of callers is forgotten */
     pthread_mutex_t mutex;
     struct hf__caller *known; /* newest first */
 };
@@ -66,6 +67,7 @@ static void forget_from(struct hf__caller **place)
 void hf__access_forget(struct hf__access *access)
 {
     pthread_mutex_lock(&access->mutex);
+    atomic_fetch_add(&access->era, 1);
     forget_from(&access->known);
     pthread_mutex_unlock(&access->mutex);
 }
@@ -79,12 +81,24 @@ void hf__access_free(struct hf__access *access)
     free(access);
 }
 
+/* In a time that does not tell where they differ: keys hold secrets. */
+static bool same_key(const char *a, const char *b)
+{
+    size_t length = strlen(a);
+    unsigned char difference = 0;
+    if (strlen(b) != length)
+        return false;
+    for (size_t i = 0; i < length; i++)
+        difference |= (unsigned char)(a[i] ^ b[i]);
+    return difference == 0;
+}
+
 static struct hf__caller *recall(struct hf__access *access, const char *key)
 {
     struct hf__caller *found = NULL;
     pthread_mutex_lock(&access->mutex);
     for (struct hf__caller *caller = access->known; caller && !found; caller = caller->next)
-        if (strcmp(caller->key, key) == 0 && hf__monotonic_us() < caller->stale_at)
+        if (same_key(caller->key, key) && hf__monotonic_us() < caller->stale_at)
             found = caller;
     if (found)
         found->holders++;
@@ -102,7 +116,7 @@ static void remember(struct hf__access *access, struct hf__caller *caller)
     struct hf__caller **place = &access->known;
     for (int i = 0; *place && i < MOST_KNOWN; i++) {
         struct hf__caller *other = *place;
-        if (other != caller && strcmp(other->key, caller->key) == 0) {
+        if (other != caller && same_key(other->key, caller->key)) {
             *place = other->next;
             let_go(other);
         } else {
@@ -139,8 +153,7 @@ static const char *bearer(const struct hf__request *request)
     return given && strncasecmp(given, "Bearer ", 7) == 0 ? given + 7 : NULL;
 }
 
-/* What a request's caller is found by. NULL: no memory. */
-static const char *key_of(struct hf__request *request)
+static const char *make_key(struct hf__request *request)
 {
     const char *secret = bearer(request);
     const char *tenant = hf__request_header(request, "Holdfast-Tenant");
@@ -151,6 +164,14 @@ static const char *key_of(struct hf__request *request)
                             actor ? actor : "");
 }
 
+/* What a request's caller is found by, made once: a stream may be checked for days. NULL: no memory. */
+static const char *key_of(struct hf__request *request)
+{
+    if (!request->caller_key)
+        request->caller_key = make_key(request);
+    return request->caller_key;
+}
+
 bool hf__access_recall(struct hf__access *access, struct hf__request *request)
 {
     const char *key = key_of(request);
@@ -158,16 +179,20 @@ bool hf__access_recall(struct hf__access *access, struct hf__request *request)
     return request->caller != NULL;
 }
 
-static hf_code refuse(struct hf__request *request, int status, const char *name, const char *title)
+/* A stream that has begun has no place for a problem: it ends. */
+static hf_code refuse(struct hf__request *request, const char *name, const char *title)
 {
-    hf__reply_problem_as(request, status, name, title, NULL);
-    if (status == 401)
-        hf__reply_header(request, "WWW-Authenticate", "Bearer realm=\"holdfast\"");
+    if (request->stream.begun)
+        return HF_NOT_ALLOWED;
+    hf__reply_problem_as(request, 401, name, title, NULL);
+    hf__reply_header(request, "WWW-Authenticate", "Bearer realm=\"holdfast\"");
     return HF_NOT_ALLOWED;
 }
 
 static hf_code refuse_role(struct hf__request *request)
 {
+    if (request->stream.begun)
+        return HF_NOT_ALLOWED;
     const char *needed = hf_role_name((hf_role)request->route->may);
     hf__reply_problem_as(request, 403, "forbidden", "the token's roles do not allow this",
                          hf__arena_printf(&request->arena, "it needs the role %s", needed));
@@ -176,7 +201,8 @@ static hf_code refuse_role(struct hf__request *request)
 
 /* Without tokens everybody who reaches the server may do everything, in the tenant that they name. Once somebody has made
  * a token, that is over. */
-static hf_code meet_anybody(struct hf__access *access, struct hf__request *request, hf_error *err)
+static hf_code meet_anybody(struct hf__access *access, struct hf__caller **out,
+                            struct hf__request *request, hf_error *err)
 {
     const char *actor = hf__request_header(request, "Holdfast-Actor");
     const char *key = key_of(request);
@@ -187,39 +213,72 @@ static hf_code meet_anybody(struct hf__access *access, struct hf__request *reque
     if (closed) {
         atomic_store(&access->open, false);
         hf__access_forget(access);
-        return refuse(request, 401, "no_token", "send a token as Authorization: Bearer");
+        return refuse(request, "no_token", "send a token as Authorization: Bearer");
     }
-    return key ? meet(access, &request->caller, key, hf__request_header(request, "Holdfast-Tenant"),
+    return key ? meet(access, out, key, hf__request_header(request, "Holdfast-Tenant"),
                       actor ? actor : "http", ~0u, err)
                : hf__nomem(err);
 }
 
-static hf_code meet_holder(struct hf__access *access, struct hf__request *request,
-                           const char *secret, hf_error *err)
+static hf_code meet_holder(struct hf__access *access, struct hf__caller **out,
+                           struct hf__request *request, const char *secret, hf_error *err)
 {
     hf_token_access token;
     const char *key = key_of(request);
     hf_code code = key ? hf_token_check(access->base, secret, &token, err) : hf__nomem(err);
     if (code == HF_UNAUTHORIZED)
-        return refuse(request, 401, "bad_token", hf_code_meaning(HF_UNAUTHORIZED));
+        return refuse(request, "bad_token", hf_code_meaning(HF_UNAUTHORIZED));
     if (code == HF_OK)
-        code = meet(access, &request->caller, key, token.tenant, token.name, token.roles, err);
+        code = meet(access, out, key, token.tenant, token.name, token.roles, err);
     return code;
+}
+
+static hf_code find_caller(struct hf__access *access, struct hf__caller **out,
+                           struct hf__request *request, hf_error *err)
+{
+    const char *secret = bearer(request);
+    const char *key = key_of(request);
+    *out = key ? recall(access, key) : NULL;
+    if (*out)
+        return HF_OK;
+    return secret ? meet_holder(access, out, request, secret, err)
+                  : meet_anybody(access, out, request, err);
+}
+
+/* `caller` is trusted for a while, and may or may not use the route. */
+static hf_code judge(struct hf__request *request, const struct hf__caller *caller, unsigned era)
+{
+    request->trusted_until = caller->stale_at;
+    request->trusted_in = era;
+    return hf_role_allows(caller->may, request->route->may) ? HF_OK : refuse_role(request);
 }
 
 hf_code hf__access_check(struct hf__access *access, struct hf__request *request, hf_error *err)
 {
-    const char *secret = bearer(request);
+    unsigned era = atomic_load(&access->era);
     hf_code code = HF_OK;
     if (request->route->may == HF__MAY_ANYONE)
         return HF_OK;
-    if (!request->caller && !hf__access_recall(access, request))
-        code =
-            secret ? meet_holder(access, request, secret, err) : meet_anybody(access, request, err);
+    if (!request->caller)
+        code = find_caller(access, &request->caller, request, err);
     if (code != HF_OK)
         return code;
     request->client = request->caller->client;
-    if (!hf_role_allows(request->caller->may, request->route->may))
-        return refuse_role(request);
-    return HF_OK;
+    return judge(request, request->caller, era);
+}
+
+/* The caller that it came with stays its own: the connection's thread may look at it. */
+hf_code hf__access_check_again(struct hf__access *access, struct hf__request *request,
+                               hf_error *err)
+{
+    unsigned era = atomic_load(&access->era);
+    struct hf__caller *caller = NULL;
+    if (request->route->may == HF__MAY_ANYONE ||
+        (era == request->trusted_in && hf__monotonic_us() < request->trusted_until))
+        return HF_OK;
+    hf_code code = find_caller(access, &caller, request, err);
+    if (code == HF_OK)
+        code = judge(request, caller, era);
+    hf__caller_release(access, caller);
+    return code;
 }

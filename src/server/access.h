@@ -24,6 +24,10 @@ void hf__access_free(struct hf__access *access);
 /* Finds the caller by the request's headers and checks that they may use its route: HF_OK, with request->caller and
  * request->client set; or HF_NOT_ALLOWED, the request being answered. */
 hf_code hf__access_check(struct hf__access *access, struct hf__request *request, hf_error *err);
+/* The same for a request that has waited, once what is known of its caller is stale. A stream that has begun is not
+ * answered. */
+hf_code hf__access_check_again(struct hf__access *access, struct hf__request *request,
+                               hf_error *err);
 /* Sets request->caller if it is known without asking the store. */
 bool hf__access_recall(struct hf__access *access, struct hf__request *request);
 /* Forgets what it knows of tokens: one was revoked. */

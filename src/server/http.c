@@ -121,7 +121,8 @@ static void find_route(struct hf__request *request)
 {
     struct hf__path_match match;
     enum hf__match found = hf__route_match(&match, request->method, request->path);
-    if (request->server->options.metrics_only && strncmp(request->path, "/v1/", 4) == 0)
+    bool api = strncmp(request->path, "/v1", 3) == 0 && strchr("/", request->path[3]);
+    if (request->server->options.metrics_only && api)
         found = HF__NO_SUCH_PATH;
     switch (found) {
     case HF__MATCHED:
@@ -137,7 +138,7 @@ static void find_route(struct hf__request *request)
     case HF__NO_SUCH_PATH:
         if (!hf__asset_answer(request))
             hf__reply_problem_as(request, 404, "no_such_path", "there is nothing at this path",
-                                 NULL);
+                                 api ? "what there is stands in " HF__OPENAPI_PATH : NULL);
         break;
     }
 }
@@ -165,6 +166,7 @@ static bool is_framed_once(const struct hf__request *request)
     size_t encodings = count_headers(request, "Transfer-Encoding");
     size_t lengths = count_headers(request, "Content-Length");
     return encodings + lengths <= 1 && count_headers(request, "Host") <= 1 &&
+           count_headers(request, "Authorization") <= 1 &&
            (!encoding || strcasecmp(encoding, "chunked") == 0);
 }
 
@@ -173,9 +175,9 @@ static void check_early(struct hf__request *request)
 {
     const char *length = hf__request_header(request, "Content-Length");
     if (!is_framed_once(request))
-        hf__reply_problem_as(request, 400, "invalid",
-                             "where the request ends, or for whom it is, is said in two ways",
-                             NULL);
+        hf__reply_problem_as(
+            request, 400, "invalid",
+            "where the request ends, for whom it is or by whom, is said in two ways", NULL);
     else if (length && strtoull(length, NULL, 10) > request->server->options.max_body)
         too_large(request);
     else
@@ -318,9 +320,9 @@ static void fail(struct hf__request *request, hf_code code, hf_error *err)
 static void call_handler(struct hf__request *request)
 {
     hf_error err = { 0 };
-    hf_code code = HF_OK;
-    if (request->calls++ == 0)
-        code = hf__access_check(request->server->access, request, &err);
+    struct hf__access *access = request->server->access;
+    hf_code code = request->calls++ == 0 ? hf__access_check(access, request, &err)
+                                         : hf__access_check_again(access, request, &err);
     if (code == HF_OK)
         code = request->route->handle(request, &err);
     if (code != HF_OK)

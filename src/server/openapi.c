@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/openapi.h"
 
+#include "server/header.h"
 #include "server/route.h"
 #include "util/error.h"
 
@@ -116,6 +117,12 @@ static json_t *list_schema(json_t *items)
                      "required", "items", "next");
 }
 
+static json_t *items_schema(json_t *items)
+{
+    return json_pack("{s:s,s:{s:o},s:[s]}", "type", "object", "properties", "items",
+                     array_of(items), "required", "items");
+}
+
 static json_t *content(const char *type, json_t *schema)
 {
     return json_pack("{s:{s:o}}", type, "schema", schema);
@@ -149,6 +156,9 @@ static json_t *answer_content(const struct hf__route *route)
     case HF__SHAPE_LIST:
         content_of = content("application/json", list_schema(item_schema(route)));
         break;
+    case HF__SHAPE_ITEMS:
+        content_of = content("application/json", items_schema(item_schema(route)));
+        break;
     case HF__SHAPE_STREAM: return text_content("text/event-stream");
     case HF__SHAPE_TEXT: return text_content("text/plain");
     case HF__SHAPE_NONE: break;
@@ -174,6 +184,29 @@ static void add_parameter(json_t *parameters, const char *name, size_t length, c
     json_array_append_new(parameters, parameter);
 }
 
+/* A GET whose answer has an ETag is not sent again to who has it. */
+static bool takes(const struct hf__route *route, const struct hf__header_text *header)
+{
+    if (strcmp(header->name, "If-None-Match") == 0 && strcmp(route->method, "GET") != 0)
+        return false;
+    return (route->headers & (unsigned)header->bit) != 0;
+}
+
+static json_t *answer_header(const struct hf__header_text *header)
+{
+    return json_pack("{s:s,s:o}", "description", header->about, "schema",
+                     schema_of(HF__FIELD_TEXT));
+}
+
+static json_t *answer_headers(const struct hf__route *route)
+{
+    json_t *headers = json_object();
+    for (const struct hf__header_text *header = hf__header_texts; header->name; header++)
+        if (!header->asked && (route->headers & (unsigned)header->bit))
+            set(headers, header->name, answer_header(header));
+    return headers;
+}
+
 static json_t *parameters_of(const struct hf__route *route)
 {
     json_t *parameters = json_array();
@@ -189,6 +222,10 @@ static json_t *parameters_of(const struct hf__route *route)
     for (const struct hf__member *member = route->query; member && member->name; member++)
         add_parameter(parameters, member->name, strlen(member->name), "query",
                       schema_of(member->kind), member->about);
+    for (const struct hf__header_text *header = hf__header_texts; header->name; header++)
+        if (header->asked && takes(route, header))
+            add_parameter(parameters, header->name, strlen(header->name), "header",
+                          schema_of(HF__FIELD_TEXT), header->about);
     return parameters;
 }
 
@@ -210,17 +247,24 @@ static void add_success(json_t *responses, const struct hf__route *route, int st
     char name[12];
     json_t *answer = json_pack("{s:s}", "description", route->summary);
     json_t *body = answer_content(route);
+    json_t *headers = answer_headers(route);
     if (body)
         set(answer, "content", body);
+    if (json_object_size(headers) > 0)
+        set(answer, "headers", headers);
+    else
+        json_decref(headers);
     snprintf(name, sizeof name, "%d", status);
     set(responses, name, answer);
 }
 
-static void add_problem(json_t *responses, const char *statuses, const char *about)
+static void add_problem(json_t *responses, const char *statuses, const char *about,
+                        const struct hf__header_text *header)
 {
     set(responses, statuses,
-        json_pack("{s:s,s:o}", "description", about, "content",
-                  content("application/problem+json", reference("Problem"))));
+        json_pack("{s:s,s:o,s:{s:o}}", "description", about, "content",
+                  content("application/problem+json", reference("Problem")), "headers",
+                  header->name, answer_header(header)));
 }
 
 static json_t *responses_of(const struct hf__route *route)
@@ -229,8 +273,14 @@ static json_t *responses_of(const struct hf__route *route)
     add_success(responses, route, route->status);
     if (route->also)
         add_success(responses, route, route->also);
-    add_problem(responses, "4XX", "the request cannot be served as it is");
-    add_problem(responses, "5XX", "the server or its store cannot serve it now");
+    if ((route->headers & HF__HEADER_ETAG) && strcmp(route->method, "GET") == 0)
+        set(responses, "304",
+            json_pack("{s:s,s:o}", "description", "it is what If-None-Match says", "headers",
+                      answer_headers(route)));
+    add_problem(responses, "4XX", "the request cannot be served as it is",
+                &hf__header_authenticate);
+    add_problem(responses, "5XX", "the server or its store cannot serve it now",
+                &hf__header_retry_after);
     return responses;
 }
 
@@ -248,6 +298,18 @@ static json_t *operation(const struct hf__route *route)
     return operation;
 }
 
+/* What an answer has beside its fields, each under a name of its own. */
+static json_t *with_parts(json_t *schema, const struct hf__part *part, json_t *schemas)
+{
+    for (; part && part->name; part++) {
+        json_t *one = reference(part->schema);
+        set(json_object_get(schema, "properties"), part->name, part->many ? array_of(one) : one);
+        json_array_append_new(json_object_get(schema, "required"), text(part->name));
+        set(schemas, part->schema, record_schema(part->fields));
+    }
+    return schema;
+}
+
 static void add_route(json_t *paths, json_t *schemas, const struct hf__route *route)
 {
     char method[10] = "";
@@ -260,7 +322,8 @@ static void add_route(json_t *paths, json_t *schemas, const struct hf__route *ro
         method[i] = (char)(route->method[i] | 0x20);
     set(path, method, operation(route));
     if (route->schema && route->answer && !json_object_get(schemas, route->schema))
-        set(schemas, route->schema, record_schema(route->answer));
+        set(schemas, route->schema,
+            with_parts(record_schema(route->answer), route->parts, schemas));
 }
 
 static json_t *problem_schema(void)

@@ -69,8 +69,11 @@ struct hf__request {
     bool received; /* the body is complete */
     int64_t begun; /* monotonic us */
 
+    const char *caller_key;    /* what the caller is found by; NULL: nobody asked yet */
     struct hf__caller *caller; /* who asks; holds the client */
     hf_client *client;         /* bound to the caller's tenant and name; borrowed from it */
+    int64_t trusted_until;     /* monotonic us: one that waits is checked again from then on, */
+    unsigned trusted_in;       /* or when this era of the access is over */
 
     /* The handler's own, for when it is called again. */
     void *kept;

@@ -49,7 +49,8 @@ static bool fits(struct hf__path_match *out, const char *pattern, const char *pa
 static void allow(struct hf__path_match *out, const char *method)
 {
     size_t used = strlen(out->allowed);
-    snprintf(out->allowed + used, sizeof out->allowed - used, "%s%s", used ? ", " : "", method);
+    snprintf(out->allowed + used, sizeof out->allowed - used, "%s%s%s", used ? ", " : "", method,
+             strcmp(method, "GET") == 0 ? ", HEAD" : "");
 }
 
 enum hf__match hf__route_match(struct hf__path_match *out, const char *method, const char *path)

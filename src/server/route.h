@@ -28,8 +28,28 @@ enum hf__shape {
     HF__SHAPE_NONE,   /* 204, or a body that the details tell of */
     HF__SHAPE_ONE,    /* an object with `answer`'s fields */
     HF__SHAPE_LIST,   /* {"items": [...], "next": cursor or null} */
+    HF__SHAPE_ITEMS,  /* {"items": [...]}: there is never more */
     HF__SHAPE_STREAM, /* text/event-stream of such objects */
     HF__SHAPE_TEXT    /* plain text */
+};
+
+/* A member of an answer that is an object of its own, or an array of them. */
+struct hf__part {
+    const char *name; /* NULL: the end of a table */
+    const char *schema;
+    const struct hf__field *fields;
+    bool many;
+};
+
+/* Headers that mean something to a route, as bits. */
+enum hf__header {
+    HF__HEADER_IDEMPOTENCY_KEY = 1 << 0,
+    HF__HEADER_IF_MATCH = 1 << 1,
+    HF__HEADER_LAST_EVENT_ID = 1 << 2,
+    HF__HEADER_TRACEPARENT = 1 << 3,
+    HF__HEADER_PREFER = 1 << 4,
+    HF__HEADER_ETAG = 1 << 5,    /* of the answer; a GET takes If-None-Match with it */
+    HF__HEADER_LOCATION = 1 << 6 /* of the answer */
 };
 
 struct hf__route {
@@ -45,7 +65,9 @@ struct hf__route {
     const struct hf__member *query;
     const struct hf__member *body; /* of the JSON object in the request */
     const struct hf__field *answer;
-    const char *schema; /* the answer's name in the document; with `answer` */
+    const char *schema;           /* the answer's name in the document; with `answer` */
+    const struct hf__part *parts; /* what else the answer has; may be NULL */
+    unsigned headers;             /* enum hf__header */
     enum hf__shape shape;
     const char *media;   /* of the body; NULL: application/json */
     const char *example; /* a request body; the tests send it */
@@ -69,6 +91,8 @@ struct hf__route {
     }
 
 enum { HF__PATH_ARGS = 3 }; /* most {names} in a path */
+
+#define HF__OPENAPI_PATH "/v1/openapi.json"
 
 /* All routes, in the order of the document; ends with a NULL method. */
 const struct hf__route *hf__route_at(size_t index);

@@ -50,6 +50,7 @@ const struct hf__route hf__live_routes[] = {
                   "client was too slow or away for too long. It is a live view: what is committed "
                   "more than two seconds after events with a higher position is left out; a run's "
                   "journal is complete.",
-              .query = stream_members, HF__ANSWERS(200, STREAM, "FeedEvent", hf__feed_fields)),
+              .query = stream_members, .headers = HF__HEADER_LAST_EVENT_ID,
+              HF__ANSWERS(200, STREAM, "FeedEvent", hf__feed_fields)),
     HF__ROUTES_END,
 };

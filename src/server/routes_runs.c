@@ -268,10 +268,11 @@ static hf_code signal_run(struct hf__request *request, hf_error *err)
 }
 
 #define ONE_RUN HF__ANSWERS(200, ONE, "Run", hf__run_fields)
+#define SHOWN .headers = HF__HEADER_ETAG
 #define ACTION(word, handle_, summary_)                                                            \
     HF__ROUTE("runs", "POST", "/v1/runs/{id}/" word, word "Run", OPERATE, handle_, summary_,       \
               .details = "With If-Match it is refused (412) when the run was changed meanwhile.",  \
-              .body = change_members, ONE_RUN,                                                     \
+              .body = change_members, .headers = HF__HEADER_IF_MATCH | HF__HEADER_ETAG, ONE_RUN,   \
               .example = "{\"reason\":\"asked for by the customer\"}")
 
 const struct hf__route hf__run_routes[] = {
@@ -281,6 +282,7 @@ const struct hf__route hf__run_routes[] = {
             "The header Idempotency-Key is the same as `key`: 201 for a new run, 200 for one that "
             "was there. A header traceparent is kept with the run.",
         .quick = true, .body = hf__trigger_members, .also = 200,
+        .headers = HF__HEADER_IDEMPOTENCY_KEY | HF__HEADER_TRACEPARENT | HF__HEADER_LOCATION,
         HF__ANSWERS(201, ONE, "Triggered", hf__triggered_fields),
         .example =
             "{\"workflow\":\"billing.charge.v1\",\"input\":{\"invoice\":42},\"tags\":[\"eu\"]}"),
@@ -289,23 +291,25 @@ const struct hf__route hf__run_routes[] = {
                   "Pages are stable while others write. A page whose runs hold more than 16 MiB of "
                   "input, state, result and error ends early; `next` goes on. With Prefer: "
                   "return=minimal these four are left out (null), and do not count.",
-              .query = hf__filter_members, HF__ANSWERS(200, LIST, "Run", hf__run_fields)),
+              .query = hf__filter_members, .headers = HF__HEADER_PREFER,
+              HF__ANSWERS(200, LIST, "Run", hf__run_fields)),
     HF__ROUTE("runs", "GET", "/v1/runs/{id}", "getRun", READ, get,
-              "Show a run, or wait for its end", .query = get_members, ONE_RUN),
+              "Show a run, or wait for its end", .query = get_members, SHOWN, ONE_RUN),
     HF__ROUTE("runs", "GET", "/v1/workflows/{name}/runs/{key}", "getRunByKey", READ, get_by_key,
-              "Show the run with a key", ONE_RUN),
+              "Show the run with a key", SHOWN, ONE_RUN),
     HF__ROUTE(
         "runs", "GET", "/v1/runs/{id}/events", "listEvents", READ, events,
         "The run's journal, or a stream of it",
         .details =
             "With Accept: text/event-stream, what is there and then what comes, until the run has "
             "ended; the header Last-Event-ID goes on after that sequence number.",
-        .query = events_members, .streams = true,
+        .query = events_members, .streams = true, .headers = HF__HEADER_LAST_EVENT_ID,
         HF__ANSWERS(200, LIST, "Event", hf__event_fields)),
     HF__ROUTE("runs", "POST", "/v1/runs/{id}/signals", "signalRun", TRIGGER, signal_run,
               "Send a signal to a run",
               .details = "202: it is durable. The header Idempotency-Key is the same as `id`.",
-              .body = signal_members, HF__ANSWERS(202, ONE, NULL, NULL),
+              .body = signal_members, .headers = HF__HEADER_IDEMPOTENCY_KEY | HF__HEADER_IF_MATCH,
+              HF__ANSWERS(202, ONE, NULL, NULL),
               .example = "{\"name\":\"approved\",\"payload\":{\"by\":\"ada\"}}"),
     ACTION("cancel", cancel, "Cancel a run and its children"),
     ACTION("pause", pause_run, "Pause a run"),

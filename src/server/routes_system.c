@@ -10,6 +10,23 @@ static hf_code openapi(struct hf__request *request, hf_error *err)
     return hf__reply_done(request, 200, err);
 }
 
+struct index {
+    const char *version; /* of the program */
+    const char *openapi; /* where the document is */
+};
+
+static const struct hf__field index_fields[] = {
+    { "version", HF__FIELD_TEXT, offsetof(struct index, version) },
+    { "openapi", HF__FIELD_TEXT, offsetof(struct index, openapi) },
+    { NULL, HF__FIELD_TEXT, 0 },
+};
+
+static hf_code show_index(struct hf__request *request, hf_error *err)
+{
+    return hf__reply_record(request, index_fields, &(struct index){ HF__VERSION, HF__OPENAPI_PATH },
+                            err);
+}
+
 static hf_code alive(struct hf__request *request, hf_error *err)
 {
     hf__buffer_add_text(&request->out, "ok\n");
@@ -30,7 +47,9 @@ static hf_code ready(struct hf__request *request, hf_error *err)
 }
 
 const struct hf__route hf__system_routes[] = {
-    HF__ROUTE("system", "GET", "/v1/openapi.json", "getOpenapi", ANYONE, openapi, "This document",
+    HF__ROUTE("system", "GET", "/v1", "getIndex", ANYONE, show_index, "Where the document is",
+              .quick = true, HF__ANSWERS(200, ONE, "Index", index_fields)),
+    HF__ROUTE("system", "GET", HF__OPENAPI_PATH, "getOpenapi", ANYONE, openapi, "This document",
               .quick = true, HF__ANSWERS(200, ONE, NULL, NULL)),
     HF__ROUTE("system", "GET", "/healthz", "getHealth", ANYONE, alive, "Whether the server lives",
               .quick = true, HF__ANSWERS(200, TEXT, NULL, NULL)),

@@ -141,6 +141,7 @@ static hf_code complete(struct hf__request *request, hf_error *err)
 
 #define PATH "/v1/tasks/{id}"
 #define ONE HF__ANSWERS(200, ONE, "Task", hf__task_fields)
+#define CHANGED .headers = HF__HEADER_IF_MATCH | HF__HEADER_ETAG, ONE
 
 const struct hf__route hf__task_routes[] = {
     HF__ROUTE("tasks", "GET", "/v1/tasks", "listTasks", READ, list,
@@ -149,18 +150,18 @@ const struct hf__route hf__task_routes[] = {
     HF__ROUTE("tasks", "GET", PATH, "getTask", READ, show, "Show a task",
               .details = "Its ETag is its version: If-Match with it refuses a change of a task "
                          "that is another by now.",
-              ONE),
+              .headers = HF__HEADER_ETAG, ONE),
     HF__ROUTE("tasks", "POST", PATH "/claim", "claimTask", TRIGGER, claim,
-              "Take a task; nobody else can do anything with it then", ONE),
+              "Take a task; nobody else can do anything with it then", CHANGED),
     HF__ROUTE("tasks", "POST", PATH "/release", "releaseTask", TRIGGER, release,
-              "Give a task back to everybody", ONE),
+              "Give a task back to everybody", CHANGED),
     HF__ROUTE("tasks", "POST", PATH "/reassign", "reassignTask", OPERATE, reassign,
-              "Give a task to somebody else, whoever has it", .body = reassign_members, ONE,
+              "Give a task to somebody else, whoever has it", .body = reassign_members, CHANGED,
               .example = "{\"assignee\":\"kim\"}"),
     HF__ROUTE("tasks", "POST", PATH "/complete", "completeTask", TRIGGER, complete,
               "Answer a task; its run gets the answer in the same transaction",
               .details = "The same answer by the same actor once more changes nothing.",
-              .body = complete_members, ONE,
+              .body = complete_members, CHANGED,
               .example = "{\"outcome\":\"approved\",\"result\":{\"note\":\"fine\"}}"),
     HF__ROUTES_END,
 };

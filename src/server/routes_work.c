@@ -37,6 +37,18 @@ static const struct hf__member held_members[] = {
     HF__MEMBERS_END,
 };
 
+/* Whether a run is still held: a code's name. */
+struct still {
+    hf_id id;
+    const char *code;
+};
+
+static const struct hf__field still_fields[] = {
+    { "id", HF__FIELD_ID, offsetof(struct still, id) },
+    { "code", HF__FIELD_TEXT, offsetof(struct still, code) },
+    { NULL, HF__FIELD_TEXT, 0 },
+};
+
 static hf_code beat(struct hf__request *request, hf_error *err)
 {
     struct beating beating = { 0 };
@@ -56,9 +68,9 @@ static hf_code beat(struct hf__request *request, hf_error *err)
         return code;
     hf__buffer_add_text(&request->out, "{\"items\":[");
     for (size_t i = 0; i < count; i++) {
-        hf__buffer_add_text(&request->out, i ? ",{\"id\":" : "{\"id\":");
-        hf__json_add_id(&request->out, held[i].run);
-        hf__buffer_addf(&request->out, ",\"code\":\"%s\"}", hf_code_name(held[i].code));
+        const struct still still = { held[i].run, hf_code_name(held[i].code) };
+        hf__buffer_add_text(&request->out, i ? "," : "");
+        hf__record_json(&request->out, still_fields, &still);
     }
     hf__buffer_add_text(&request->out, "]}");
     return hf__reply_done(request, 200, err);
@@ -101,22 +113,24 @@ const struct hf__route hf__work_routes[] = {
          .body = hf__work_join_members, HF__ANSWERS(204, NONE, NULL, NULL),
          .example = "{\"worker\":\"w1\",\"workflows\":[\"remote.v1\"],\"threads\":4}"),
     WORK("/v1/work/claim", "claimWork", hf__work_claim, "Claim due runs, or wait for some",
-         .body = hf__work_claim_members, HF__ANSWERS(200, ONE, NULL, NULL),
+         .body = hf__work_claim_members, .parts = hf__claimed_parts,
+         HF__ANSWERS(200, ITEMS, "ClaimedRun", hf__claimed_fields),
          .example = "{\"worker\":\"w1\",\"workflows\":[\"remote.*\"],\"limit\":10}"),
     WORK("/v1/work/heartbeat", "beatWork", beat, "Prolong the leases of held runs",
          .details =
              "Each is answered for itself: ok, or stale or cancelled for one that is held no more.",
-         .body = beat_members, HF__ANSWERS(200, ONE, NULL, NULL),
+         .body = beat_members, HF__ANSWERS(200, ITEMS, "StillHeld", still_fields),
          .example = "{\"worker\":\"w1\",\"runs\":[]}"),
     WORK("/v1/work/runs/{id}/step", "saveStep", save_step, "Record a step of a held run, durably",
          .body = step_members, HF__ANSWERS(204, NONE, NULL, NULL)),
     WORK("/v1/work/runs/{id}/commit", "commitTurn", hf__work_commit,
          "Say how a turn of a held run ended",
          .details = "All that it brings is written in one transaction. go_on keeps the run.",
-         .body = hf__work_commit_members, HF__ANSWERS(200, ONE, NULL, NULL)),
+         .body = hf__work_commit_members,
+         HF__ANSWERS(200, ONE, "CommittedTurn", hf__committed_fields)),
     WORK("/v1/work/runs/{id}/fail", "failTurn", hf__work_fail,
          "Say that an attempt failed; the workflow's policy decides what follows",
-         .body = hf__work_fail_members, HF__ANSWERS(200, ONE, NULL, NULL)),
+         .body = hf__work_fail_members, HF__ANSWERS(200, ONE, "FailedAttempt", hf__attempt_fields)),
     WORK("/v1/work/leave", "leaveWork", hf__work_leave, "Say that a worker has stopped",
          .body = hf__work_leave_members, HF__ANSWERS(204, NONE, NULL, NULL),
          .example = "{\"worker\":\"w1\"}"),

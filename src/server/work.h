@@ -54,6 +54,8 @@ extern const struct hf__member hf__work_leave_members[];
 /* work_claim.c: gives out due runs, or waits for some. Runs that must not reach a handler are failed on the way. */
 hf_code hf__work_claim(struct hf__request *request, hf_error *err);
 extern const struct hf__member hf__work_claim_members[];
+extern const struct hf__field hf__claimed_fields[]; /* hf_claimed */
+extern const struct hf__part hf__claimed_parts[];
 /* Claims of this worker (its name in the store) that wait for work are answered: it stops. */
 void hf__work_dismiss(struct hf__request *request, char *name);
 
@@ -62,5 +64,7 @@ hf_code hf__work_commit(struct hf__request *request, hf_error *err);
 hf_code hf__work_fail(struct hf__request *request, hf_error *err);
 extern const struct hf__member hf__work_commit_members[];
 extern const struct hf__member hf__work_fail_members[];
+extern const struct hf__field hf__committed_fields[];
+extern const struct hf__field hf__attempt_fields[];
 
 #endif

@@ -10,7 +10,6 @@
 #include "util/random.h"
 #include "worker/failure.h"
 
-#include <inttypes.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -62,6 +61,15 @@ static hf_code say_idle(struct hf__request *request, struct claiming *claiming, 
 #member, HF__FIELD_##kind, offsetof(hf_run, member)                                        \
     }
 
+const struct hf__field hf__claimed_fields[] = {
+    { "lease_us", HF__FIELD_INT64, offsetof(hf_claimed, lease) },
+    { "deadline_us", HF__FIELD_INT64, offsetof(hf_claimed, run.timeout_at) },
+    { "seen_position", HF__FIELD_INT64, offsetof(hf_claimed, seen_position) },
+    { "seen_us", HF__FIELD_INT64, offsetof(hf_claimed, seen_at) },
+    { "retried_seq", HF__FIELD_INT64, offsetof(hf_claimed, retried_seq) },
+    { NULL, HF__FIELD_TEXT, 0 },
+};
+
 static const struct hf__field run_fields[] = {
     RUN(id, ID),
     RUN(tenant, TEXT),
@@ -110,6 +118,13 @@ static const struct hf__field step_fields[] = {
     { NULL, HF__FIELD_TEXT, 0 },
 };
 
+const struct hf__part hf__claimed_parts[] = {
+    { "run", "HeldRun", run_fields, false },
+    { "mail", "Mail", mail_fields, true },
+    { "steps", "RememberedStep", step_fields, true },
+    { NULL, NULL, NULL, false },
+};
+
 static void add_array(struct hf__buffer *out, const char *name, const struct hf__field *fields,
                       const void *items, size_t count, size_t size)
 {
@@ -125,12 +140,8 @@ static void add_claimed(struct hf__buffer *out, const hf_claimed *claimed)
 {
     hf__buffer_add_text(out, "{\"run\":");
     hf__record_json(out, run_fields, &claimed->run);
-    hf__buffer_addf(out,
-                    ",\"lease_us\":%" PRId64 ",\"deadline_us\":%" PRId64
-                    ",\"seen_position\":%" PRId64 ",\"seen_us\":%" PRId64
-                    ",\"retried_seq\":%" PRId64,
-                    claimed->lease, claimed->run.timeout_at, claimed->seen_position,
-                    claimed->seen_at, claimed->retried_seq);
+    hf__buffer_add_text(out, ",");
+    hf__record_members(out, hf__claimed_fields, claimed);
     add_array(out, "mail", mail_fields, claimed->mail, claimed->mail_count, sizeof *claimed->mail);
     add_array(out, "steps", step_fields, claimed->steps, claimed->step_count,
               sizeof *claimed->steps);

@@ -180,16 +180,30 @@ static hf_code begin(struct hf__request *request, hf_transition *t, const char *
     return code == HF_OK && !t->worker ? hf__nomem(err) : code;
 }
 
+struct committed {
+    const char *children; /* JSON: their ids */
+};
+
+const struct hf__field hf__committed_fields[] = {
+    { "children", HF__FIELD_WORDS, offsetof(struct committed, children) },
+    { NULL, HF__FIELD_TEXT, 0 },
+};
+
 static hf_code answer(struct hf__request *request, const hf_id *children, size_t count,
                       hf_error *err)
 {
-    hf__buffer_add_text(&request->out, "{\"children\":[");
+    struct hf__buffer ids = { 0 };
+    hf__buffer_add_text(&ids, "[");
     for (size_t i = 0; i < count; i++) {
-        hf__buffer_add_text(&request->out, i ? "," : "");
-        hf__json_add_id(&request->out, children[i]);
+        hf__buffer_add_text(&ids, i ? "," : "");
+        hf__json_add_id(&ids, children[i]);
     }
-    hf__buffer_add_text(&request->out, "]}");
-    return hf__reply_done(request, 200, err);
+    hf__buffer_add_text(&ids, "]");
+    hf_code code = ids.failed ? hf__nomem(err)
+                              : hf__reply_record(request, hf__committed_fields,
+                                                 &(struct committed){ ids.data }, err);
+    hf__buffer_free(&ids);
+    return code;
 }
 
 /* A worker that remembers its children's ids with the commit that starts them has to choose them. */
@@ -254,6 +268,15 @@ const struct hf__member hf__work_fail_members[] = {
     HF__MEMBERS_END,
 };
 
+struct attempt {
+    bool retried;
+};
+
+const struct hf__field hf__attempt_fields[] = {
+    { "retried", HF__FIELD_BOOL, offsetof(struct attempt, retried) },
+    { NULL, HF__FIELD_TEXT, 0 },
+};
+
 /* The run and its workflow's policy, as the claim gave them to the worker. */
 static hf_code recall(struct hf__request *request, hf_id id, hf_run **run, hf_workflow **workflow,
                       hf_claimed *out, hf_error *err)
@@ -295,11 +318,9 @@ hf_code hf__work_fail(struct hf__request *request, hf_error *err)
                           failing.message, hf__random_unit(&random));
         code = hf_commit(request->client, &t, NULL, err);
     }
-    if (code == HF_OK) {
-        hf__buffer_addf(&request->out, "{\"retried\":%s}",
-                        t.turn == HF_TURN_RETRY ? "true" : "false");
-        code = hf__reply_done(request, 200, err);
-    }
+    if (code == HF_OK)
+        code = hf__reply_record(request, hf__attempt_fields,
+                                &(struct attempt){ t.turn == HF_TURN_RETRY }, err);
     hf_workflow_free(workflow);
     hf_run_free(run);
     return code;

@@ -20,6 +20,8 @@ struct hf__postgres_url {
     char **values;
     int count;
     bool unprepared; /* prepare=off: no prepared statements, settings per transaction */
+    int64_t
+        answer_limit; /* answer_timeout, us: after such a silence it is asked what is the matter */
 };
 
 hf_code hf__postgres_url_parse(struct hf__postgres_url *out, const char *url, hf_error *err);
@@ -78,7 +80,43 @@ struct hf__database {
     const struct hf__statement *statements; /* HF__STMT_COUNT of them */
     struct hf__postgres_url url;
     atomic_bool unprepared; /* by URL, or since a pooler lost our prepared statements */
+    /* Of a server that does not answer, see silence: */
+    atomic_int silences; /* how often that was noticed; older connections are lost with it */
+    _Atomic int64_t ask_again_at; /* monotonic us; 0: it answers */
 };
+
+/* ---- silence: a server that is connected and does not answer ----
+ *
+ * Who waits for an answer has patience. After answer_limit without a byte the server is asked on a second connection
+ * whether it is at work on it. If that is not answered either, or it is not, the connection is shut, as if it had broken.
+ * While the server as a whole is silent, one at a time tries to connect, and all others are refused at once. */
+
+struct hf__postgres_patience {
+    struct hf__database *db;
+    int pid;          /* of the session, or what a pooler tells instead */
+    int64_t began;    /* monotonic us */
+    int64_t heard_at; /* the same: when something was last sent or received */
+    int64_t most;     /* us in all, whatever the server says; 0: as long as it is at work */
+    bool over;        /* the connection was shut */
+};
+
+enum {
+    HF__PATIENCE_NONE = 1,   /* times answer_limit: nobody is asked */
+    HF__PATIENCE_WRITE = 6,  /* a transaction */
+    HF__PATIENCE_READ = 30,  /* a statement by itself */
+    HF__PATIENCE_ENDLESS = 0 /* a migration */
+};
+
+void hf__postgres_patience(struct hf__postgres_patience *patience, struct hf__database *db,
+                           PGconn *pg, int times);
+/* The next result; NULL at the end of one answer. Never blocks on a connection that is broken or was shut: what arrived
+ * before is given first. */
+PGresult *hf__postgres_next(PGconn *pg, struct hf__postgres_patience *patience);
+/* PQexecParams (without values: PQexec) with a limit. NULL, or a result that is yours. */
+PGresult *hf__postgres_ask(PGconn *pg, struct hf__database *db, int times, const char *sql,
+                           int count, const char *const *values);
+/* Says so in place of what libpq makes of it. */
+hf_code hf__postgres_fail_silent(const struct hf__database *db, hf_error *err);
 
 enum hf__postgres_step {
     HF__STEP_PREPARE,
@@ -111,6 +149,9 @@ struct hf__conn {
     bool committed; /* since the last drain COMMIT was answered with success */
     hf__told told;  /* called before the answer to COMMIT is waited for; NULL: nobody asked */
     void *told_arg;
+    bool brief; /* between begin and the answer to its commit or rollback */
+    struct hf__postgres_patience patience;  /* of the present drain */
+    int silences;                           /* the database's when it connected */
     unsigned char prepared[HF__STMT_COUNT]; /* enum hf__postgres_prepared */
     struct hf__postgres_owed *owed;
     int owed_count;
@@ -119,7 +160,9 @@ struct hf__conn {
 };
 
 /* A plain connection that prints nothing; the caller finishes it. */
-hf_code hf__postgres_dial(PGconn **out, const struct hf__postgres_url *url, hf_error *err);
+hf_code hf__postgres_dial(PGconn **out, struct hf__database *db, hf_error *err);
+/* The same, however silent the server may be. */
+hf_code hf__postgres_dial_anyway(PGconn **out, const struct hf__postgres_url *url, hf_error *err);
 hf_code hf__postgres_connect(struct hf__conn **out, struct hf__database *db, hf_error *err);
 void hf__postgres_disconnect(struct hf__conn *conn);
 bool hf__postgres_lost(const struct hf__conn *conn);

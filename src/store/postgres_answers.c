@@ -3,12 +3,7 @@
 
 #include "util/error.h"
 
-#include <errno.h>
-#include <poll.h>
 #include <string.h>
-
-/* TLS may hold bytes that it read but did not hand out, which poll() does not see: with it, look again after this. */
-enum { TLS_RECHECK_MS = 20 };
 
 void hf__postgres_abandon(struct hf__conn *conn)
 {
@@ -16,33 +11,6 @@ void hf__postgres_abandon(struct hf__conn *conn)
     conn->in_transaction = false;
     conn->settings_queued = false;
     conn->owed_count = 0;
-}
-
-/* Writes and reads whatever is possible: both, since a server that blocks on writing its answers reads nothing more.
- * False: the connection broke. */
-static bool wait_for_server(PGconn *pg)
-{
-    int unsent = PQflush(pg);
-    struct pollfd ready = { .fd = PQsocket(pg), .events = POLLIN };
-    if (ready.fd < 0)
-        return false;
-    if (unsent > 0)
-        ready.events |= POLLOUT;
-    int count = poll(&ready, 1, PQsslInUse(pg) ? TLS_RECHECK_MS : -1);
-    if (count < 0)
-        return errno == EINTR;
-    if (count > 0 && ready.revents == POLLOUT)
-        return true;
-    return PQconsumeInput(pg) == 1;
-}
-
-/* NULL at the end of one answer. Never blocks on a broken connection: what arrived before it broke is given first. */
-static PGresult *next_result(PGconn *pg)
-{
-    while (PQisBusy(pg))
-        if (!wait_for_server(pg))
-            break;
-    return PQgetResult(pg);
 }
 
 static const char *owed_name(const struct hf__conn *conn, const struct hf__postgres_owed *owed)
@@ -143,7 +111,7 @@ static hf_code take_result(struct hf__conn *conn, const struct hf__postgres_owed
 static bool take_answer(struct hf__conn *conn, const struct hf__postgres_owed *owed, hf_code *code,
                         hf_error *err)
 {
-    PGresult *result = next_result(conn->pg);
+    PGresult *result = hf__postgres_next(conn->pg, &conn->patience);
     if (!result)
         return false;
     if (owed->step == HF__STEP_SYNC) {
@@ -158,7 +126,7 @@ static bool take_answer(struct hf__conn *conn, const struct hf__postgres_owed *o
         if (*code == HF_OK)
             *code = each;
         PQclear(result);
-        result = next_result(conn->pg);
+        result = hf__postgres_next(conn->pg, &conn->patience);
     }
     return true;
 }
@@ -211,6 +179,8 @@ hf_code hf__postgres_drain(struct hf__conn *conn, int awaited, hf_error *err)
     int read = 0;
     conn->refused = false;
     conn->committed = false;
+    hf__postgres_patience(&conn->patience, conn->db, conn->pg,
+                          conn->brief ? HF__PATIENCE_WRITE : HF__PATIENCE_READ);
     while (read < conn->owed_count && !may_stop(conn, read, awaited)) {
         tell(conn, &conn->owed[read], code);
         if (!drain_one(conn, &conn->owed[read], &code, err))
@@ -219,6 +189,8 @@ hf_code hf__postgres_drain(struct hf__conn *conn, int awaited, hf_error *err)
     }
     if (read < awaited && code == HF_OK)
         code = hf__postgres_fail(err, NULL, conn->pg, "a statement");
+    if (conn->patience.over && code == HF_UNAVAILABLE)
+        hf__postgres_fail_silent(conn->db, err);
     conn->owed_count = conn->lost ? 0 : conn->owed_count - read;
     if (conn->owed_count > 0)
         memmove(conn->owed, conn->owed + read, (size_t)conn->owed_count * sizeof *conn->owed);

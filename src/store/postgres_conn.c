@@ -26,7 +26,7 @@ static hf_code refuse_connection(PGconn *pg, hf_error *err)
                                 length > 400 ? 400 : (int)length, said);
 }
 
-hf_code hf__postgres_dial(PGconn **out, const struct hf__postgres_url *url, hf_error *err)
+hf_code hf__postgres_dial_anyway(PGconn **out, const struct hf__postgres_url *url, hf_error *err)
 {
     *out = NULL;
     PGconn *pg =
@@ -67,7 +67,8 @@ hf_code hf__postgres_connect(struct hf__conn **out, struct hf__database *db, hf_
         return hf__nomem(err);
     conn->db = db;
     conn->unprepared = atomic_load(&db->unprepared);
-    hf_code code = hf__postgres_dial(&conn->pg, &db->url, err);
+    conn->silences = atomic_load(&db->silences);
+    hf_code code = hf__postgres_dial(&conn->pg, db, err);
     if (code == HF_OK)
         code = set_up_session(conn, err);
     if (code != HF_OK) {
@@ -91,5 +92,6 @@ void hf__postgres_disconnect(struct hf__conn *conn)
 
 bool hf__postgres_lost(const struct hf__conn *conn)
 {
-    return conn->lost || PQstatus(conn->pg) != CONNECTION_OK;
+    return conn->lost || PQstatus(conn->pg) != CONNECTION_OK ||
+           conn->silences != atomic_load(&conn->db->silences);
 }

@@ -24,9 +24,10 @@ static hf_code check_plain(PGconn *pg, PGresult *result, const char *what, hf_er
     return code;
 }
 
-static hf_code run_plain(PGconn *pg, const char *sql, hf_error *err)
+static hf_code run_plain(struct hf__conn *conn, const char *sql, hf_error *err)
 {
-    return check_plain(pg, PQexec(pg, sql), "the migration", err);
+    PGresult *result = hf__postgres_ask(conn->pg, conn->db, HF__PATIENCE_ENDLESS, sql, 0, NULL);
+    return check_plain(conn->pg, result, "the migration", err);
 }
 
 /* The next line that holds nothing but ";;", or NULL. */
@@ -41,7 +42,7 @@ static const char *find_divider(const char *sql)
 }
 
 /* Each part by itself: what refuses to run inside a transaction must not share its message with anything. */
-static hf_code run_parts(PGconn *pg, const char *sql, hf_error *err)
+static hf_code run_parts(struct hf__conn *conn, const char *sql, hf_error *err)
 {
     hf_code code = HF_OK;
     const char *at = sql;
@@ -50,7 +51,7 @@ static hf_code run_parts(PGconn *pg, const char *sql, hf_error *err)
         char *part = hf__strndup(at, divider ? (size_t)(divider - at) : strlen(at));
         if (!part)
             return hf__nomem(err);
-        code = run_plain(pg, part, err);
+        code = run_plain(conn, part, err);
         free(part);
         at = divider ? divider + 2 : NULL;
     }
@@ -62,21 +63,22 @@ static hf_code restore_settings(struct hf__conn *conn, hf_error *err)
 {
     static const char *const session_wide[] = { "false" };
     if (conn->unprepared)
-        return run_plain(conn->pg, "RESET lock_timeout", err);
+        return run_plain(conn, "RESET lock_timeout", err);
     const char *settings = conn->db->statements[HF__STMT_APPLY_SETTINGS].sql;
-    return check_plain(conn->pg,
-                       PQexecParams(conn->pg, settings, 1, NULL, session_wide, NULL, NULL, 0),
-                       "a setting", err);
+    return check_plain(
+        conn->pg,
+        hf__postgres_ask(conn->pg, conn->db, HF__PATIENCE_WRITE, settings, 1, session_wide),
+        "a setting", err);
 }
 
 /* A migration waits for locks as long as it takes; what comes after it does not. */
 static hf_code run_patiently(struct hf__conn *conn, const char *sql, bool parts, hf_error *err)
 {
     hf_code code =
-        run_plain(conn->pg, parts ? "SET lock_timeout = 0" : "SET LOCAL lock_timeout = 0", err);
+        run_plain(conn, parts ? "SET lock_timeout = 0" : "SET LOCAL lock_timeout = 0", err);
     if (code != HF_OK || !parts)
-        return code == HF_OK ? run_plain(conn->pg, sql, err) : code;
-    code = run_parts(conn->pg, sql, err);
+        return code == HF_OK ? run_plain(conn, sql, err) : code;
+    code = run_parts(conn, sql, err);
     hf_code restored = restore_settings(conn, code == HF_OK ? err : NULL);
     return code == HF_OK ? restored : code;
 }
@@ -104,20 +106,26 @@ hf_code hf__postgres_script(struct hf__conn *conn, const char *sql, hf_error *er
     return code;
 }
 
-/* One try in a transaction of its own, which stays open if the lock was got. */
-static hf_code try_lock(PGconn *pg, const char *sql, bool *locked, hf_error *err)
+static PGresult *ask_briefly(PGconn *pg, struct hf__database *db, const char *sql)
 {
-    hf_code code = check_plain(pg, PQexec(pg, "BEGIN"), "a command", err);
+    return hf__postgres_ask(pg, db, HF__PATIENCE_WRITE, sql, 0, NULL);
+}
+
+/* One try in a transaction of its own, which stays open if the lock was got. */
+static hf_code try_lock(PGconn *pg, struct hf__database *db, bool *locked, hf_error *err)
+{
+    hf_code code = check_plain(pg, ask_briefly(pg, db, "BEGIN"), "a command", err);
     if (code == HF_OK)
-        code = check_plain(pg, PQexec(pg, "SET LOCAL idle_in_transaction_session_timeout = 0"),
+        code = check_plain(pg,
+                           ask_briefly(pg, db, "SET LOCAL idle_in_transaction_session_timeout = 0"),
                            "a command", err);
     if (code != HF_OK)
         return code;
-    PGresult *result = PQexec(pg, sql);
+    PGresult *result = ask_briefly(pg, db, db->statements[HF__STMT_TRY_MIGRATE_LOCK].sql);
     *locked = PQntuples(result) == 1 && PQgetvalue(result, 0, 0)[0] == 't';
     code = check_plain(pg, result, "the schema's lock", err);
     if (code == HF_OK && !*locked)
-        code = check_plain(pg, PQexec(pg, "ROLLBACK"), "a command", err);
+        code = check_plain(pg, ask_briefly(pg, db, "ROLLBACK"), "a command", err);
     return code;
 }
 
@@ -127,11 +135,11 @@ static hf_code try_lock(PGconn *pg, const char *sql, bool *locked, hf_error *err
 hf_code hf__postgres_migrate_lock(struct hf__conn *conn, hf_error *err)
 {
     PGconn *pg = NULL;
-    hf_code code = hf__postgres_dial(&pg, &conn->db->url, err);
+    hf_code code = hf__postgres_dial(&pg, conn->db, err);
     int64_t deadline = hf__monotonic_us() + LOCK_PATIENCE_US;
     bool locked = false;
     while (code == HF_OK) {
-        code = try_lock(pg, conn->db->statements[HF__STMT_TRY_MIGRATE_LOCK].sql, &locked, err);
+        code = try_lock(pg, conn->db, &locked, err);
         if (code != HF_OK || locked)
             break;
         if (hf__monotonic_us() >= deadline)

@@ -2,12 +2,16 @@
 #include "store/postgres.h"
 
 #include "util/alloc.h"
+#include "util/duration.h"
 #include "util/error.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { URL_MAX = 8192 };
+
+#define DEFAULT_ANSWER_LIMIT HF_SECONDS(10)
+#define SHORTEST_ANSWER_LIMIT HF_MILLISECONDS(100)
 
 struct setting {
     const char *keyword;
@@ -57,6 +61,41 @@ static hf_code read_prepare(struct hf__postgres_url *out, const char *value, siz
     return HF_OK;
 }
 
+static hf_code read_answer_timeout(struct hf__postgres_url *out, const char *value, size_t length,
+                                   hf_error *err)
+{
+    char text[HF__DURATION_TEXT] = "";
+    if (length < sizeof text)
+        memcpy(text, value, length);
+    if (hf__duration_parse(text, &out->answer_limit, NULL) != HF_OK ||
+        out->answer_limit < SHORTEST_ANSWER_LIMIT)
+        return hf__fail(
+            err, HF_INVALID,
+            "the URL's parameter 'answer_timeout' must be a time of at least 100ms, such "
+            "as 10s, not '%.*s'",
+            length > 40 ? 40 : (int)length, value);
+    return HF_OK;
+}
+
+static const struct own_parameter {
+    const char *start; /* with the '=' */
+    hf_code (*read)(struct hf__postgres_url *out, const char *value, size_t length, hf_error *err);
+} own_parameters[] = {
+    { "prepare=", read_prepare },
+    { "answer_timeout=", read_answer_timeout },
+};
+
+/* NULL: it is libpq's. */
+static const struct own_parameter *find_own(const char *at, size_t length)
+{
+    for (size_t i = 0; i < sizeof own_parameters / sizeof own_parameters[0]; i++) {
+        size_t start = strlen(own_parameters[i].start);
+        if (length >= start && memcmp(at, own_parameters[i].start, start) == 0)
+            return &own_parameters[i];
+    }
+    return NULL;
+}
+
 /* Copies the URL without the parameters that are ours, since libpq refuses what it does not know. */
 static hf_code take_own_parameters(struct hf__postgres_url *out, const char *url,
                                    struct hf__buffer *rest, hf_error *err)
@@ -71,8 +110,10 @@ static hf_code take_own_parameters(struct hf__postgres_url *out, const char *url
     const char *at = query + 1;
     while (true) {
         size_t length = strcspn(at, "&");
-        if (length >= 8 && memcmp(at, "prepare=", 8) == 0) {
-            hf_code code = read_prepare(out, at + 8, length - 8, err);
+        const struct own_parameter *own = find_own(at, length);
+        if (own) {
+            size_t start = strlen(own->start);
+            hf_code code = own->read(out, at + start, length - start, err);
             if (code != HF_OK)
                 return code;
         } else {
@@ -166,7 +207,7 @@ static bool fill(struct hf__postgres_url *out, const PQconninfoOption *options)
 
 hf_code hf__postgres_url_parse(struct hf__postgres_url *out, const char *url, hf_error *err)
 {
-    *out = (struct hf__postgres_url){ 0 };
+    *out = (struct hf__postgres_url){ .answer_limit = DEFAULT_ANSWER_LIMIT };
     if (!url || !has_scheme(url))
         return hf__fail(err, HF_INVALID,
                         "a PostgreSQL URL starts with postgres:// or postgresql://, as in "

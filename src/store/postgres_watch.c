@@ -16,11 +16,13 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { HEARING_TEST_US = 2000000 };
+enum { HEARING_TEST_US = 2000000, LONGEST_NAP_US = 2000000 };
 
 struct hf__watch {
-    PGconn *pg; /* NULL: deaf */
-    int stop;   /* an eventfd; readable for good once it was told to stop */
+    struct hf__database *db;
+    int silences; /* the database's when it began to listen */
+    PGconn *pg;   /* NULL: deaf */
+    int stop;     /* an eventfd; readable for good once it was told to stop */
 };
 
 /* True when the stop came; *broken when the connection ended. Returns early with neither when something is to be read. */
@@ -28,6 +30,7 @@ static bool nap(struct hf__watch *watch, int64_t us, bool *broken)
 {
     struct pollfd ready[2] = { { .fd = watch->stop, .events = POLLIN },
                                { .fd = watch->pg ? PQsocket(watch->pg) : -1, .events = POLLIN } };
+    us = us < LONGEST_NAP_US ? us : LONGEST_NAP_US;
     struct timespec limit = { .tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000 };
     int count = ppoll(ready, 2, &limit, NULL);
     if (count < 0 && errno != EINTR)
@@ -54,6 +57,21 @@ static int hear_all(struct hf__watch *watch, hf__hear hear, void *arg)
     return heard;
 }
 
+/* Others may have noticed meanwhile that the server is silent; and a line may be dead though nobody has hung up. */
+static bool is_silent(struct hf__watch *watch, bool time_is_up)
+{
+    if (!watch->pg)
+        return false;
+    if (atomic_load(&watch->db->silences) != watch->silences)
+        return true;
+    if (!time_is_up)
+        return false;
+    PGresult *result = hf__postgres_ask(watch->pg, watch->db, HF__PATIENCE_NONE, "", 0, NULL);
+    bool answered = PQresultStatus(result) == PGRES_EMPTY_QUERY;
+    PQclear(result);
+    return !answered;
+}
+
 hf_code hf__postgres_watch_wait(struct hf__watch *watch, int64_t timeout, hf__hear hear, void *arg,
                                 hf_error *err)
 {
@@ -67,6 +85,8 @@ hf_code hf__postgres_watch_wait(struct hf__watch *watch, int64_t timeout, hf__he
             return hf__postgres_fail(err, NULL, watch->pg, "LISTEN");
         left = time_left(deadline);
         stopped = nap(watch, left, &broken);
+        if (!stopped && !broken && is_silent(watch, left == 0))
+            return hf__postgres_fail_silent(watch->db, err);
     }
     return HF_OK;
 }
@@ -104,15 +124,15 @@ static hf_code check_done(PGconn *pg, PGresult *result, hf_error *err)
 }
 
 /* From a second connection: a pooler may well deliver what one client sent to itself, and nothing else. */
-static hf_code call_out(const struct hf__database *db, const char *nonce, hf_error *err)
+static hf_code call_out(struct hf__database *db, const char *nonce, hf_error *err)
 {
     PGconn *pg = NULL;
-    hf_code code = hf__postgres_dial(&pg, &db->url, err);
+    hf_code code = hf__postgres_dial(&pg, db, err);
     if (code != HF_OK)
         return code;
     const char *values[] = { HF__POSTGRES_WAKE_CHANNEL, nonce };
     const char *sql = db->statements[HF__STMT_NOTIFY_RUNS].sql;
-    code = check_done(pg, PQexecParams(pg, sql, 2, NULL, values, NULL, NULL, 0), err);
+    code = check_done(pg, hf__postgres_ask(pg, db, HF__PATIENCE_WRITE, sql, 2, values), err);
     PQfinish(pg);
     return code;
 }
@@ -129,7 +149,7 @@ static bool take_nonce(PGconn *pg, const char *nonce)
 }
 
 /* What else arrives meanwhile is dropped: a worker looks for work after it began to watch. */
-static hf_code test_hearing(struct hf__watch *watch, const struct hf__database *db, bool *hears,
+static hf_code test_hearing(struct hf__watch *watch, struct hf__database *db, bool *hears,
                             hf_error *err)
 {
     struct hf__random random;
@@ -148,20 +168,21 @@ static hf_code test_hearing(struct hf__watch *watch, const struct hf__database *
     return broken && !*hears ? hf__postgres_fail(err, NULL, watch->pg, "LISTEN") : HF_OK;
 }
 
-static hf_code listen_on(PGconn *pg, hf_error *err)
+static hf_code listen_on(PGconn *pg, struct hf__database *db, const char *command, hf_error *err)
 {
-    hf_code code = check_done(pg, PQexec(pg, "LISTEN " HF__POSTGRES_WAKE_CHANNEL), err);
-    if (code == HF_OK)
-        code = check_done(pg, PQexec(pg, "LISTEN " HF__POSTGRES_RUN_CHANNEL), err);
-    return code;
+    return check_done(pg, hf__postgres_ask(pg, db, HF__PATIENCE_WRITE, command, 0, NULL), err);
 }
 
 static hf_code start_listening(struct hf__watch *watch, struct hf__database *db, hf_error *err)
 {
     bool hears = false;
-    hf_code code = hf__postgres_dial(&watch->pg, &db->url, err);
+    watch->db = db;
+    watch->silences = atomic_load(&db->silences);
+    hf_code code = hf__postgres_dial(&watch->pg, db, err);
     if (code == HF_OK)
-        code = listen_on(watch->pg, err);
+        code = listen_on(watch->pg, db, "LISTEN " HF__POSTGRES_WAKE_CHANNEL, err);
+    if (code == HF_OK)
+        code = listen_on(watch->pg, db, "LISTEN " HF__POSTGRES_RUN_CHANNEL, err);
     if (code == HF_OK)
         code = test_hearing(watch, db, &hears, err);
     if (code == HF_OK && !hears) {

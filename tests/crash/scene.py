@@ -170,5 +170,5 @@ class Scene:
                   f"{worker} was refused attempt {attempt} of run {run}, yet the journal has it as its success")
 
     def audit_invariants(self):
-        done = subprocess.run([TOOLS / "crash_audit", self.store.url], capture_output=True, text=True)
+        done = subprocess.run([TOOLS / "crash_audit", self.store.direct], capture_output=True, text=True)
         check(done.returncode == 0, f"the journal does not match the state: {done.stdout}{done.stderr}")

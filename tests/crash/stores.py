@@ -47,7 +47,7 @@ class Sqlite:
 
     def __init__(self, directory, name="store.db"):
         self.path = directory / name
-        self.url = f"sqlite:{self.path}"
+        self.url = self.direct = f"sqlite:{self.path}"
 
     def ask(self, sql):
         """Rows of a SELECT. Ids come as UUID texts from uuid(x); {event} names a table on every backend."""
@@ -84,6 +84,7 @@ class Postgres:
             os.chown(self.directory, self.identity["user"], self.identity["group"])
         self.port = free_port()
         self.url = f"postgres://postgres@/postgres?host={self.directory}&port={self.port}"
+        self.direct = self.url  # for the tests' own questions, wherever the programs are led
         self.process = None
         self.initialise(init_options)
         self.start()
@@ -121,7 +122,7 @@ class Postgres:
 
     def ready(self):
         try:
-            self.run_tool("psql", "-XAtqc", "SELECT 1", self.url)
+            self.run_tool("psql", "-XAtqc", "SELECT 1", self.direct)
         except subprocess.CalledProcessError:
             return False
         return True
@@ -157,7 +158,7 @@ class Postgres:
 
     def ask_once(self, sql):
         try:
-            return self.run_tool("psql", "-XAtq", "-v", "ON_ERROR_STOP=1", "-F", "\x1f", "-c", sql, self.url)
+            return self.run_tool("psql", "-XAtq", "-v", "ON_ERROR_STOP=1", "-F", "\x1f", "-c", sql, self.direct)
         except subprocess.CalledProcessError as error:
             check(error.returncode == 2, f"{sql}: {error.stderr}")
             return None

@@ -4,7 +4,7 @@
 import subprocess
 import sys
 
-from scene import PROGRAM, Client, Server, check, make_store, run_program, wait_until
+from scene import PROGRAM, Client, Raw, Server, check, make_store, run_program, wait_until
 from runner import Runner
 
 RUNNER = Runner(sys.argv)
@@ -101,6 +101,103 @@ def a_token_is_made_shown_once_and_revoked(directory, url):
         check(other.get("/v1/runs").status == 401, "and worth nothing at once")
         check(client.post("/v1/tokens", {"name": "x", "roles": ["root"]}).status == 403, "nobody gives what they lack")
         check(client.post("/v1/tokens", {"name": "x", "roles": ["king"]}).status == 400, "there is no such role")
+
+
+HOST = "Host: localhost\r\n"
+SOON = 30  # s: what waits looks again after 15 s, what is known of tokens is old after 5 s
+
+
+def waiting_requests(server, secret, run):
+    """One of each kind that waits, with what it begins with."""
+    head = f"{HOST}Authorization: Bearer {secret}\r\n" if secret else HOST
+    claim = '{"worker":"w","workflows":["other.v1"],"wait":"60s"}'
+    return {
+        "a run's events": Raw(server.port, SOON).send(
+            f"GET /v1/runs/{run}/events HTTP/1.1\r\n{head}Accept: text/event-stream\r\n\r\n"),
+        "the live feed": Raw(server.port, SOON).send(f"GET /v1/stream HTTP/1.1\r\n{head}\r\n"),
+        "a long poll": Raw(server.port, SOON).send(f"GET /v1/runs/{run}?wait=60s HTTP/1.1\r\n{head}\r\n"),
+        "a worker's claim": Raw(server.port, SOON).send(
+            f"POST /v1/work/claim HTTP/1.1\r\n{head}Content-Type: application/json\r\n"
+            f"Content-Length: {len(claim)}\r\n\r\n{claim}"),
+    }
+
+
+def has_ended(raw, heard):
+    """A stream has its last chunk. What else it says is kept in `heard`."""
+    raw.socket.settimeout(0.1)
+    try:
+        heard += raw.socket.recv(1 << 16)
+    except TimeoutError:
+        pass
+    return heard.endswith(b"0\r\n\r\n")
+
+
+def check_ended(waiting, where):
+    for what, raw in waiting.items():
+        if what in ("a run's events", "the live feed"):
+            heard = bytearray()
+            wait_until(lambda: has_ended(raw, heard), f"{where}, {what}: it ends", SOON)  # pylint: disable=W0640
+            check(b"problem" not in heard, f"{where}, {what}: {heard}")
+        else:
+            try:
+                check(raw.status() == 401, f"{where}, {what}: it is not refused")
+            except TimeoutError:
+                check(False, f"{where}, {what}: it did not end within {SOON} s")
+        raw.close()
+
+
+def await_begun(waiting):
+    check(waiting["a run's events"].receive(b'"created"'), "the stream has begun")
+    check(waiting["the live feed"].receive(b"retry:"), "the feed has begun")
+
+
+@case
+def a_revoked_token_ends_what_waits_on_every_server(directory, url):
+    prepare(url)
+    run_program("--store", url, "workflow", "create", "other.v1")
+    run = run_program("--store", url, "trigger", "idle.v1", "--quiet").stdout.strip()
+    admin, kept = token(url, "admin"), token(url, "admin", name="kept")
+    with Server(directory, url, "--no-worker") as server, Server(directory, url, "--no-worker", name="other") as other:
+        made = holder(server, admin).post("/v1/tokens", {"name": "x", "roles": ["read", "work"]}).json
+        here, there = (waiting_requests(one, made["secret"], run) for one in (server, other))
+        good = waiting_requests(other, kept, run)
+        for waiting in (here, there, good):
+            await_begun(waiting)
+        check(holder(server, admin).delete(f"/v1/tokens/{made['id']}").status == 204, "revoked")
+        check_ended(here, "where it was revoked")
+        check_ended(there, "elsewhere")
+        for what, raw in good.items():
+            raw.socket.settimeout(0.2)
+            try:
+                check(b"0\r\n\r\n" not in raw.receive(b"0\r\n\r\n"), f"{what}: ended, with a good token")
+            except TimeoutError:
+                pass
+            raw.close()
+
+
+@case
+def a_token_that_expires_ends_what_waits(directory, url):
+    prepare(url)
+    run_program("--store", url, "workflow", "create", "other.v1")
+    run = run_program("--store", url, "trigger", "idle.v1", "--quiet").stdout.strip()
+    admin = token(url, "admin")
+    with Server(directory, url, "--no-worker") as server:
+        made = holder(server, admin).post("/v1/tokens", {"name": "x", "roles": ["read", "work"], "lifetime": "2s"}).json
+        waiting = waiting_requests(server, made["secret"], run)
+        await_begun(waiting)
+        check_ended(waiting, "here")
+
+
+@case
+def the_first_token_ends_what_waits_without_one(directory, url):
+    prepare(url)
+    run_program("--store", url, "workflow", "create", "other.v1")
+    run = run_program("--store", url, "trigger", "idle.v1", "--quiet").stdout.strip()
+    with Server(directory, url, "--no-worker") as server:
+        waiting = waiting_requests(server, None, run)
+        await_begun(waiting)
+        token(url, "admin")
+        check_ended(waiting, "here")
 
 
 @case

@@ -91,6 +91,53 @@ def it_is_valid_openapi(server, client, document):
     check(done.returncode == 0, done.stdout[:2000] + done.stderr[:2000])
 
 
+TAKEN = {
+    "Idempotency-Key": {"triggerRun", "signalRun"},
+    "If-Match": {"signalRun", "cancelRun", "pauseRun", "resumeRun", "retryRun", "deleteRun", "restoreRun", "claimTask",
+                 "releaseTask", "reassignTask", "completeTask"},
+    "If-None-Match": {"getRun", "getRunByKey", "getTask"},
+    "Last-Event-ID": {"listEvents", "followAll"},
+    "traceparent": {"triggerRun"},
+    "Prefer": {"listRuns"},
+}
+
+
+@case
+def headers_are_parameters_where_they_mean_something(server, client, document):
+    found = {}
+    for _, _, operation in operations(document, ()):
+        for parameter in operation["parameters"]:
+            if parameter["in"] == "header":
+                found.setdefault(parameter["name"], set()).add(operation["operationId"])
+    check(found == TAKEN, f"the document has {found}")
+
+
+@case
+def what_workers_are_answered_has_schemas(server, client, document):
+    for path, methods in document["paths"].items():
+        if path.startswith("/v1/work/"):
+            for status, response in methods["post"]["responses"].items():
+                schema = response.get("content", {}).get("application/json", {}).get("schema")
+                check(status != "200" or schema and (schema.get("$ref") or schema["properties"]["items"]), f"{path}: {schema}")
+    claimed = document["components"]["schemas"]["ClaimedRun"]
+    check({"run", "mail", "steps", "lease_us"} <= set(claimed["required"]), claimed)
+
+
+@case
+def the_way_to_the_document_is_told(server, client, document):
+    index = client.get("/v1")
+    check(index.status == 200 and client.get(index.json["openapi"]).json == document, index.text)
+    for path in ("/v1/", "/v1/nothing", "/v1/runs/x/y/z", "/v1//runs", "/v1/openapi"):
+        answer = client.get(path)
+        check((answer.status, answer.problem) == (404, "no_such_path"), f"{path}: {answer.status} {answer.text}")
+        check("/v1/openapi.json" in answer.json["detail"], f"{path}: {answer.text}")
+    check(client.get("/nothing").json["detail"] is None, "elsewhere there is no API")
+    for path, allowed in (("/v1", "GET, HEAD"), ("/v1/runs", "POST, GET, HEAD")):
+        answer = client.delete(path)
+        check((answer.status, answer.problem, answer.headers["Allow"]) == (405, "method_not_allowed", allowed),
+              f"{path}: {answer.status} {answer.headers['Allow']} {answer.text}")
+
+
 # ---- Calling everything ----
 
 
@@ -215,9 +262,23 @@ def call_as_documented(client, document, method, path, operation):
     return client.ask(method, fill(path, call.path), raw=raw, headers={"Content-Type": media} if raw else {})
 
 
+# Those that tell a client what to do; each that comes is documented.
+TELLING = ("ETag", "Location", "Retry-After", "WWW-Authenticate", "Allow")
+
+
+def check_headers(response, answer, what):
+    documented = response.get("headers", {})
+    for name in TELLING:
+        check(name not in answer.headers or name in documented, f"{what}: the header {name} is not documented")
+    if answer.status < 400:
+        for name in documented:
+            check(name in answer.headers, f"{what}: the header {name} is documented, but does not come")
+
+
 def check_answer(document, operation, answer, what):
     response = operation["responses"].get(str(answer.status)) or operation["responses"].get(f"{answer.status // 100}XX")
     check(response, f"{what}: {answer.status} is not documented: {answer.text[:300]}")
+    check_headers(response, answer, what)
     content = response.get("content", {})
     given = (answer.headers.get("Content-Type") or "").split(";")[0]
     if not content:
@@ -299,6 +360,34 @@ def what_is_not_asked_for_rightly_is_a_problem_as_documented(server, client, doc
             what = f"{operation['operationId']} {raw}: {answer.status} {answer.text[:200]}"
             check(answer.status == 400, what)
             check_answer(document, operation, answer, what)
+
+
+@case
+def a_claim_with_mail_and_steps_is_as_documented(server, client, document):
+    operation = document["paths"]["/v1/work/claim"]["post"]
+    held = Call(client)
+    held.hold(name="charge", status="succeeded", data={"receipt": 7})
+    run = held.path["id"]
+    check(client.post(f"/v1/work/runs/{run}/step", held.body).status == 204, "the step is remembered")
+    check(client.post(f"/v1/runs/{run}/signals", {"name": "paid", "payload": 1}).status == 202, "the signal is there")
+    beat = client.post("/v1/work/heartbeat", {"worker": "w1", "runs": [
+        {"id": run, "version": held.body["version"], "lease_us": 1000000}, {"id": MISSING, "version": 1, "lease_us": 1000000}]})
+    check_answer(document, document["paths"]["/v1/work/heartbeat"]["post"], beat, "the heartbeat")
+    check([item["code"] for item in beat.json["items"]] == ["ok", "stale"], beat.text)
+    body = {"worker": "w1", "version": held.body["version"], "turn": "give_back"}
+    check(client.post(f"/v1/work/runs/{run}/commit", body).status == 200, "it is given back")
+    answer = client.post("/v1/work/claim", {"worker": "w1", "workflows": ["held.v1"], "limit": 1})
+    check_answer(document, operation, answer, "the claim")
+    check(answer.json["items"][0]["mail"] and answer.json["items"][0]["steps"], answer.text)
+
+
+@case
+def what_the_caller_has_is_not_sent_again_as_documented(server, client, document):
+    run = client.trigger(WORKFLOW)
+    etag = client.get(f"/v1/runs/{run}").headers["ETag"]
+    answer = client.get(f"/v1/runs/{run}", headers={"If-None-Match": etag})
+    check(answer.status == 304, answer.text)
+    check_answer(document, document["paths"]["/v1/runs/{id}"]["get"], answer, "the run")
 
 
 RUNNER.finish()

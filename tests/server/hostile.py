@@ -131,6 +131,14 @@ def what_is_said_to_be_shorter_than_it_is_is_no_second_request(server, client):
     check(not [line for line in server.log() if line["method"] == "DELETE"], "the hidden request was not served")
 
 
+@case()
+def who_asks_is_said_once(server, client):
+    """A proxy in front may have looked at the other one."""
+    with Raw(server.port) as raw:
+        raw.send(f"GET /v1/runs HTTP/1.1\r\n{HOST}Authorization: Bearer a\r\nAuthorization: Bearer b\r\n\r\n")
+        check(raw.status() == 400, "two tokens are refused")
+
+
 @case("--receive-limit", "2s")
 def lines_and_headers_without_end_are_refused(server, client):
     many = "".join(f"X-{i}: {i}\r\n" for i in range(10000))
@@ -167,7 +175,7 @@ def a_path_puts_nothing_into_the_answers_headers(server, client):
                          ("GET", "/v1/workflows/%0d%0aSet-Cookie:%20a=b")):
         answer = client.ask(method, path)
         check(answer.status in (400, 404, 405) and "Set-Cookie" not in answer.headers, (answer.status, answer.headers))
-    check(client.ask("PATCH", "/v1/workflows/a").headers["Allow"] == "GET, PUT", "Allow names what there is")
+    check(client.ask("PATCH", "/v1/workflows/a").headers["Allow"] == "GET, HEAD, PUT", "Allow names what there is")
 
 
 @case()

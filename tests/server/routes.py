@@ -227,8 +227,8 @@ def the_server_tells_how_it_is(server, client):
         answer = client.get(path)
         check((answer.status, answer.text, answer.headers["Content-Type"]) == (200, "ok\n", "text/plain; charset=utf-8"), path)
     check(client.get("/v1/openapi.json").json["openapi"] == "3.1.0", "its document")
-    check(client.post("/healthz").headers["Allow"] == "GET", "only to be read")
-    for path in ("/v1", "/v1/", "/v1/runs/", "/v1/runs/x/y/z", "/v1/runs/../tenants"):
+    check(client.post("/healthz").headers["Allow"] == "GET, HEAD", "only to be read")
+    for path in ("/v1/", "/v1x", "/v1/runs/", "/v1/runs/x/y/z", "/v1/runs/../tenants"):
         check(client.get(path).status == 404, path)
 
 

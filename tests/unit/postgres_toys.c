@@ -80,7 +80,8 @@ static enum hf__stmt
 static bool used_by_driver(int stmt)
 {
     return stmt == HF__STMT_NOTIFY_WORKERS || stmt == HF__STMT_NOTIFY_RUNS ||
-           stmt == HF__STMT_APPLY_SETTINGS || stmt == HF__STMT_TRY_MIGRATE_LOCK;
+           stmt == HF__STMT_APPLY_SETTINGS || stmt == HF__STMT_TRY_MIGRATE_LOCK ||
+           stmt == HF__STMT_IS_AT_WORK;
 }
 
 static void place_toys(void)

@@ -2,7 +2,9 @@
 #include "postgres_toys.h"
 #include "util/clock.h"
 
+#include <netinet/in.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/socket.h>
 
 /* Ends a backend as soon as it sleeps in pg_sleep. */
@@ -80,6 +82,108 @@ static void a_backend_that_dies_in_its_commit_leaves_it_unknown(void **state)
     assert_true(unknown);
     assert_true(driver->lost(conn));
     driver->disconnect(conn);
+}
+
+/* ---- silent connections ---- */
+
+static void a_server_that_is_at_work_is_waited_for_beyond_the_limit(void **state)
+{
+    NEED_SERVER();
+    const char *const urls[] = { "answer_timeout=200ms", "answer_timeout=200ms&prepare=off" };
+    for (int i = 0; i < 2; i++) {
+        struct hf__database *hasty = opened_with(urls[i]);
+        struct hf__conn *conn = connected(hasty);
+        struct hf__table second = one_number(1), three = items(1 + 3 * i, 3);
+        bool unknown = true;
+        ok(ask(conn, SLEEP, &second, NULL, &failure));
+        ok(driver->sync(conn, &failure));
+        ok(driver->begin(conn, &failure));
+        ok(ask(conn, ADD, &three, NULL, &failure));
+        ok(ask(conn, SLEEP, &second, NULL, &failure));
+        ok(driver->commit(conn, NULL, &unknown, &failure));
+        assert_false(driver->lost(conn));
+        driver->disconnect(conn);
+        driver->close(hasty);
+    }
+    assert_int_equal(stored(), 6);
+}
+
+static void a_migration_may_take_as_long_as_the_server_is_at_work(void **state)
+{
+    NEED_SERVER();
+    struct hf__database *hasty = opened_with("answer_timeout=100ms");
+    struct hf__conn *conn = connected(hasty);
+    ok(driver->migrate_lock(conn, &failure));
+    ok(driver->script(conn, "-- holdfast: no transaction\nSELECT pg_sleep(1)", &failure));
+    driver->migrate_unlock(conn);
+    assert_false(driver->lost(conn));
+    driver->disconnect(conn);
+    driver->close(hasty);
+}
+
+static void a_transaction_is_not_waited_for_without_end(void **state)
+{
+    NEED_SERVER();
+    struct hf__database *hasty = opened_with("answer_timeout=100ms");
+    struct hf__conn *conn = connected(hasty);
+    struct hf__table minute = one_number(60);
+    bool unknown = true;
+    ok(driver->begin(conn, &failure));
+    ok(ask(conn, SLEEP, &minute, NULL, &failure));
+    assert_failed(driver->commit(conn, NULL, &unknown, &failure), HF_UNAVAILABLE, "08006");
+    assert_non_null(strstr(failure.message, "answer_timeout"));
+    assert_true(unknown && driver->lost(conn));
+    driver->disconnect(conn);
+    driver->close(hasty);
+}
+
+/* Stopped before it reads what it is asked: then it says that it is idle. */
+static void a_session_that_does_not_answer_is_lost_and_the_others_are_not(void **state)
+{
+    NEED_SERVER();
+    struct hf__database *hasty = opened_with("answer_timeout=200ms");
+    struct hf__conn *stopped = connected(hasty), *other = connected(hasty);
+    struct hf__table three = items(1, 3);
+    bool unknown = false;
+    int pid = (int)ask_number(stopped, BACKEND);
+    if (kill(pid, SIGSTOP) != 0)
+        skip(); /* the server is on another machine */
+    ok(driver->begin(stopped, &failure));
+    ok(ask(stopped, ADD, &three, NULL, &failure));
+    hf_code code = driver->commit(stopped, NULL, &unknown, &failure);
+    kill(pid, SIGCONT);
+    assert_failed(code, HF_UNAVAILABLE, "08006");
+    assert_true(unknown && driver->lost(stopped));
+    assert_false(driver->lost(other));
+    driver->disconnect(stopped);
+    driver->disconnect(other);
+    driver->close(hasty);
+    admin_do("BEGIN; LOCK " SCHEMA ".item; COMMIT");
+}
+
+/* A port that somebody listens on and nobody accepts from: connections to it are made by the system alone. */
+static void a_silent_server_is_tried_by_one_at_a_time(void **state)
+{
+    NEED_SERVER();
+    struct sockaddr_in address = { .sin_family = AF_INET };
+    socklen_t length = sizeof address;
+    int listener = socket(AF_INET, SOCK_STREAM, 0);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    assert_int_equal(bind(listener, (struct sockaddr *)&address, length), 0);
+    assert_int_equal(listen(listener, 5), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &length), 0);
+    char text[100];
+    snprintf(text, sizeof text, "postgres://127.0.0.1:%d/none?connect_timeout=2",
+             ntohs(address.sin_port));
+    struct hf__database *silent = NULL;
+    struct hf__conn *conn = NULL;
+    ok(hf__postgres_open_with(&silent, statements, text, NULL, &failure));
+    assert_failed(driver->connect(&conn, silent, &failure), HF_UNAVAILABLE, "08001");
+    assert_null(strstr(failure.message, "does not answer"));
+    assert_failed(driver->connect(&conn, silent, &failure), HF_UNAVAILABLE, "08001");
+    assert_non_null(strstr(failure.message, "does not answer"));
+    driver->close(silent);
+    close(listener);
 }
 
 /* ---- what a commit foretells ---- */
@@ -383,6 +487,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_backend_that_is_terminated_is_a_lost_connection),
         TEST(a_backend_that_dies_in_its_commit_leaves_it_unknown),
+        TEST(a_server_that_is_at_work_is_waited_for_beyond_the_limit),
+        TEST(a_migration_may_take_as_long_as_the_server_is_at_work),
+        TEST(a_transaction_is_not_waited_for_without_end),
+        TEST(a_session_that_does_not_answer_is_lost_and_the_others_are_not),
+        TEST(a_silent_server_is_tried_by_one_at_a_time),
         TEST(a_commit_is_foretold_with_its_answers_before_it_is_done),
         TEST(a_commit_is_foretold_once_and_the_next_is_not),
         TEST(nothing_is_foretold_when_a_statement_fails),

@@ -103,6 +103,10 @@ static void our_parameters_are_taken_out(void **state)
     }
     struct hf__postgres_url url = parsed("postgres://h/db?prepare=on");
     assert_false(url.unprepared);
+    assert_int_equal(url.answer_limit, HF_SECONDS(10));
+    hf__postgres_url_free(&url);
+    url = parsed("postgres://h/db?answer_timeout=1m30s&prepare=on");
+    assert_int_equal(url.answer_limit, HF_SECONDS(90));
     hf__postgres_url_free(&url);
 }
 
@@ -120,6 +124,11 @@ static void bad_urls_are_refused_with_a_reason(void **state)
     assert_refused("postgres://h/db?port=5432x", HF_INVALID, "port");
     assert_refused("postgres://a,b/db?port=5432,70000", HF_INVALID, "port");
     assert_refused("postgres://h/db?prepare=maybe", HF_INVALID, "'on' or 'off'");
+    assert_refused("postgres://h/db?answer_timeout=soon", HF_INVALID, "answer_timeout");
+    assert_refused("postgres://h/db?answer_timeout=", HF_INVALID, "answer_timeout");
+    assert_refused("postgres://h/db?answer_timeout=0", HF_INVALID, "answer_timeout");
+    assert_refused("postgres://h/db?answer_timeout=1000000000000000000000000000000000000000000000s",
+                   HF_INVALID, "answer_timeout");
     assert_refused("postgres://[::1/db", HF_INVALID, "cannot be read");
 
     char *longest = calloc(1, 10001);

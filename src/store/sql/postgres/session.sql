@@ -37,6 +37,18 @@ BEGIN ISOLATION LEVEL READ COMMITTED;
 -- gives: nothing
 COMMIT;
 
+-- name: is_at_work
+-- Whether a session works on what it was asked: not one that waits for its client to send, or to read. A pooler tells its
+-- clients numbers that are no session's, as seen by the number that it told who asks: then that it is answered is the
+-- answer. Serves: a connection that was silent for too long.
+-- only: postgres
+-- takes: one (pid int, own_pid int)
+-- gives: (works bool)
+SELECT $2::int <> pg_catalog.pg_backend_pid()
+       OR EXISTS (SELECT FROM pg_catalog.pg_stat_activity a
+                   WHERE a.pid = $1 AND a.state NOT LIKE 'idle%'
+                     AND a.wait_event_type IS DISTINCT FROM 'Client') AS works;
+
 -- name: try_migrate_lock
 -- One migration at a time; the lock ends with the transaction. The number spells "holdfast". Serves: migrations.
 -- only: postgres
