@@ -30,7 +30,6 @@ static const char *name = "worker";
 static int log_fd = -1;
 static hf_worker *worker;
 static atomic_uint tokens;
-static atomic_bool started; /* work may have begun */
 
 static void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
@@ -121,10 +120,7 @@ static void observe(const hf_worker_event *event, void *arg)
         return; /* the engine's own chores */
     hf_id_format(event->run, run);
     switch (event->kind) {
-    case HF_WORKER_STARTED:
-        atomic_store(&started, true);
-        say("started %s\n", name);
-        break;
+    case HF_WORKER_STARTED: say("started %s\n", name); break;
     case HF_WORKER_RUN_STARTED: break;
     case HF_WORKER_RUN_FINISHED:
         say("finished %s %s %d %s\n", name, run, event->attempt, hf_status_name(event->status));
@@ -176,17 +172,7 @@ static hf_code serve(hf_client *client, const hf_worker_options *options, hf_err
         sigaction(SIGTERM, &action, NULL);
         code = hf_worker_run(worker, err);
     }
-    signal(SIGTERM, code == HF_UNAVAILABLE ? SIG_DFL : SIG_IGN); /* there is no worker to stop */
     hf_worker_free(worker);
-    return code;
-}
-
-/* A store that goes away before the worker has started is as good as one that was down. */
-static hf_code serve_once_there(hf_client *client, const hf_worker_options *options, hf_error *err)
-{
-    hf_code code;
-    while ((code = serve(client, options, err)) == HF_UNAVAILABLE && !atomic_load(&started))
-        sleep_ms(50);
     return code;
 }
 
@@ -216,13 +202,9 @@ int main(int argc, char **argv)
         return 2;
     hf_error err;
     hf_client *client = open_store(url);
-<<<<<<< HEAD
     if (gate)
         await_gate(gate);
     hf_code code = serve(client, &options, &err);
-=======
-    hf_code code = serve_once_there(client, &options, &err);
->>>>>>> testtime
     hf_close(client);
     if (code != HF_OK)
         fprintf(stderr, "%s: %s\n", name, err.message);
