@@ -61,7 +61,7 @@ document.addEventListener('keydown', (event) => {
     return;
   } else if (key === 'j') step(1);
   else if (key === 'k') step(-1);
-  else if (key === 'Enter' && !event.target.closest('a, button')) openCurrent();
+  else if (key === 'Enter' && !event.target.closest('a, button, summary')) openCurrent();
   else if (key === 'x') selectCurrent();
   else if (key === '?') showKeys();
   else if (actions.has(key)) actions.get(key)();
