@@ -168,6 +168,10 @@ struct hf__new_run {
     bool always;       /* in a disabled tenant too: what runs may be finished */
 };
 void hf__insert_run(struct hf__batch *batch, const struct hf__new_run *run);
+/* The batch is one new run without peculiarities, and the store has a shorter way for that. */
+bool hf__inserts_plain_run(const struct hf__batch *batch);
+/* Sends it; the answer is that of insert_runs. */
+hf_code hf__insert_plain_run(struct hf__batch *batch, hf_error *err);
 void hf__trigger_fill(struct hf__batch *batch, struct hf__op *op);
 /* After the commit: verdicts of triggers, with a look at those that were refused. */
 hf_code hf__trigger_verdicts(struct hf__batch *batch, hf_error *err);

@@ -4,6 +4,7 @@
 
 #include "kernel/batch.h"
 #include "util/buffer.h"
+#include "util/error.h"
 #include "util/json.h"
 
 static void first_event(struct hf__batch *batch, const struct hf__new_run *run, int64_t seq,
@@ -136,6 +137,38 @@ void hf__insert_run(struct hf__batch *batch, const struct hf__new_run *run)
     first_state(batch, run, c);
     tag_rows(batch, run);
     ask_lane(batch, run);
+}
+
+/* What insert_run takes of a row of insert_runs. */
+static const int plain_columns[] = { 0, 1, 2, 5, 6, 7, 8, 9, 10, 11, 13, 14, 15, 16, 17, 18, 30 };
+/* The others, which are zero or null in a plain one. */
+static const int special_columns[] = { 3, 4, 12, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29 };
+
+bool hf__inserts_plain_run(const struct hf__batch *batch)
+{
+    const struct hf__table *in = &batch->sheets[HF__STMT_INSERT_RUNS].in;
+    if (!batch->flusher->driver->statements[HF__STMT_INSERT_RUN].sql || in->nrows != 1 ||
+        batch->count != 1 || batch->ops[0]->resent)
+        return false;
+    const struct hf__cell *c = hf__table_row(in, 0);
+    for (size_t i = 0; i < sizeof special_columns / sizeof *special_columns; i++)
+        if (hf__as_number(c[special_columns[i]]) != 0)
+            return false;
+    return true;
+}
+
+hf_code hf__insert_plain_run(struct hf__batch *batch, hf_error *err)
+{
+    struct hf__sheet *all = &batch->sheets[HF__STMT_INSERT_RUNS];
+    const struct hf__cell *from = hf__table_row(&all->in, 0);
+    struct hf__cell *c = hf__batch_add(batch, HF__STMT_INSERT_RUN);
+    for (size_t i = 0; i < sizeof plain_columns / sizeof *plain_columns; i++)
+        c[i] = from[plain_columns[i]];
+    const struct hf__table *in = &batch->sheets[HF__STMT_INSERT_RUN].in;
+    if (in->failed)
+        return hf__nomem(err);
+    return batch->flusher->driver->send(batch->flusher->conn, HF__STMT_INSERT_RUN, in, &all->out,
+                                        err);
 }
 
 /* By a statement of its own: others need not pay for what only a debounce has. */

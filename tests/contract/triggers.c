@@ -27,11 +27,11 @@ static void a_trigger_makes_a_pending_run_that_is_due_at_once(void **state)
     assert_string_equal(events_of(id)->items[0].actor, "tester");
 }
 
-static void what_a_trigger_says_is_kept(void **state)
+/* With a key, and without one, which takes a shorter way where it is alone. */
+static void expect_kept(const char *key)
 {
     const char *const tags[] = { "red", "gr\xc3\xbcn" };
-    hf_trigger_spec spec = keyed("k-1", "{\"a\":1}");
-    (void)state;
+    hf_trigger_spec spec = keyed(key, "{\"a\":1}");
     spec.priority = 7;
     spec.delay = HF_SECONDS(5);
     spec.timeout = HF_MINUTES(5);
@@ -42,10 +42,11 @@ static void what_a_trigger_says_is_kept(void **state)
     spec.tag_count = 2;
     spec.partition = "eu";
     spec.trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    spec.flow_key = "customer-4711";
     const hf_run *run = get(trigger_spec(&spec));
     assert_string_equal(run->tenant, fx.tenant);
     assert_string_equal(run->workflow, WORK);
-    assert_string_equal(run->key, "k-1");
+    assert_string_equal(run->key ? run->key : "none", key ? key : "none");
     assert_string_equal(run->input, "{\"a\":1}");
     assert_int_equal(run->priority, 7);
     assert_int_equal(run->run_at, now() + HF_SECONDS(5));
@@ -57,6 +58,19 @@ static void what_a_trigger_says_is_kept(void **state)
     assert_string_equal(run->partition, "eu");
     assert_string_equal(run->trace, spec.trace);
     assert_string_equal(run->actor, "tester");
+    assert_string_equal(run->flow_key, "customer-4711");
+}
+
+static void what_a_trigger_says_is_kept(void **state)
+{
+    (void)state;
+    expect_kept("k-1");
+}
+
+static void what_a_trigger_without_a_key_says_is_kept(void **state)
+{
+    (void)state;
+    expect_kept(NULL);
 }
 
 static void an_unknown_workflow_is_refused(void **state)
@@ -385,6 +399,7 @@ static void a_first_transition_cannot_end_the_run(void **state)
 static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(a_trigger_makes_a_pending_run_that_is_due_at_once),
     CONTRACT_TEST(what_a_trigger_says_is_kept),
+    CONTRACT_TEST(what_a_trigger_without_a_key_says_is_kept),
     CONTRACT_TEST(an_unknown_workflow_is_refused),
     CONTRACT_TEST(the_engines_own_workflows_cannot_be_triggered_from_outside),
     CONTRACT_TEST(a_disabled_tenant_triggers_nothing),
