@@ -61,6 +61,63 @@ SELECT o.id, o.tenant_id, o.tenant, o.name, o.lane, o.key, o.priority, o.attempt
        o.created_at, o.started_at, o.lease, o.retry_base, o.retry_cap, o.dead_letter, o.updated_at
   FROM ok o;
 
+-- name: claim_lane
+-- As claim_runs, for one head, without the JSON. What a sleeper claims from the lane that woke it is mostly one run, and
+-- comes to a server that has forgotten all. Served by run_claim. Serves: workers.
+-- only: postgres
+-- takes: one (lane int, priority int, floor bigint, most int, worker text, lease bigint, suspect_attempts int)
+-- gives: (id uuid, tenant_id int, tenant text, workflow text, lane int, key text, priority int, attempt int,
+--   max_attempts int, version bigint, revision bigint, event_seq bigint, run_at bigint, due_at bigint, claimed_from
+--   int, has_mail bool, has_steps bool, watched int, input text, state text, error text, error_code text, last_error
+--   text, current_step text, waiting_kind text, waiting_token text, waiting_until bigint, wait_count int, last_worker
+--   text, subject text, reference text, tags text, partition text, trace text, actor text, parent uuid, root uuid,
+--   timeout_at bigint, created_at bigint, started_at bigint, lease bigint, retry_base bigint, retry_cap bigint,
+--   dead_letter text, now bigint)
+WITH due AS MATERIALIZED (
+    SELECT r.ctid, l.tenant, l.name, coalesce($6, l.lease) AS lease, l.max_attempts, l.retry_base, l.retry_cap,
+           l.dead_letter, t.now
+      FROM (SELECT holdfast.now() AS now OFFSET 0) t
+     CROSS JOIN LATERAL (
+        SELECT i.id, n.name AS tenant, w.name, w.lease, w.max_attempts, w.retry_base, w.retry_cap, w.dead_letter
+          FROM holdfast.lane i
+          JOIN holdfast.workflow w ON w.id = i.workflow_id AND NOT w.paused AND w.max_running IS NULL
+          JOIN holdfast.tenant n ON n.id = i.tenant_id AND NOT n.disabled
+         WHERE i.id = $1
+        OFFSET 0) l
+     CROSS JOIN LATERAL (
+        SELECT c.ctid
+          FROM holdfast.run c
+         WHERE c.lane = l.id AND c.priority = $2
+           AND c.run_at >= $3 AND c.run_at <= t.now
+           AND c.status <= 3 AND c.deleted_at IS NULL AND c.run_at IS NOT NULL
+           AND (c.status <> 1 OR c.attempt <= $7)
+         ORDER BY c.run_at LIMIT $4
+           FOR NO KEY UPDATE SKIP LOCKED) r
+), ok AS (
+    UPDATE holdfast.run r
+       SET status = 1, claimed_from = r.status, due_at = r.run_at, version = r.version + 1, attempt = r.attempt + 1,
+           event_seq = r.event_seq + 1, leased_by = $5, started_at = coalesce(r.started_at, d.now), updated_at = d.now,
+           run_at = CASE WHEN r.timeout_at > d.now THEN least(d.now + d.lease, r.timeout_at) ELSE d.now + d.lease END
+      FROM due d
+     WHERE r.ctid = d.ctid
+    RETURNING r.id, r.tenant_id, d.tenant, d.name, r.lane, r.key, r.priority, r.attempt,
+              coalesce(r.max_attempts, d.max_attempts) AS max_attempts, r.version, r.revision, r.event_seq, r.run_at,
+              r.due_at, r.claimed_from, r.has_mail, r.has_steps, r.watched, r.input, r.state, r.error, r.error_code,
+              r.last_error, r.current_step, r.waiting_kind, r.waiting_token, r.waiting_until, r.wait_count,
+              r.last_worker, r.subject, r.reference, r.tags, r.partition, r.trace, r.actor, r.parent, r.root,
+              r.timeout_at, r.created_at, r.started_at, d.lease, d.retry_base, d.retry_cap,
+              d.dead_letter, r.updated_at
+), journal AS (
+    INSERT INTO holdfast.event (run_id, seq, version, tenant_id, at, kind, name, actor)
+    SELECT o.id, o.event_seq, o.version, o.tenant_id, o.updated_at, 0, 'started', $5 FROM ok o
+)
+SELECT o.id, o.tenant_id, o.tenant, o.name, o.lane, o.key, o.priority, o.attempt, o.max_attempts, o.version, o.revision,
+       o.event_seq, o.run_at, o.due_at, o.claimed_from, o.has_mail, o.has_steps, o.watched, o.input, o.state, o.error,
+       o.error_code, o.last_error, o.current_step, o.waiting_kind, o.waiting_token, o.waiting_until, o.wait_count,
+       o.last_worker, o.subject, o.reference, o.tags, o.partition, o.trace, o.actor, o.parent, o.root, o.timeout_at,
+       o.created_at, o.started_at, o.lease, o.retry_base, o.retry_cap, o.dead_letter, o.updated_at
+  FROM ok o;
+
 -- name: lock_flow
 -- Makes the claims from workflows with limits wait for each other, until the transaction ends. A statement of its own,
 -- before the counting one: that one's snapshot must be younger than the lock. Serves: workers, before claim_limited.
