@@ -15,19 +15,6 @@ static void dispose(struct hf__errand *errand)
     hf__haul_release((struct hf__haul *)errand);
 }
 
-/* From the flusher's thread: what the claim brought is known, its commit is on its way. */
-static void open_haul(struct hf__op *op, void *arg)
-{
-    struct hf__haul *haul = arg;
-    hf_worker *worker = haul->errand.worker;
-    (void)op;
-    pthread_mutex_lock(&worker->lock);
-    haul->standing = HF__CLAIM_OPEN;
-    haul->errand.told = true;
-    pthread_cond_signal(haul->errand.answer);
-    pthread_mutex_unlock(&worker->lock);
-}
-
 /* From the flusher's thread: the commit of an open claim was answered. */
 static void settle(struct hf__errand *errand)
 {
@@ -86,20 +73,6 @@ static bool is_calm(hf_worker *worker)
     bool calm = worker->held_count < worker->threads;
     pthread_mutex_unlock(&worker->lock);
     return calm;
-}
-
-struct hf__haul *hf__haul_new(hf_worker *worker)
-{
-    struct hf__haul *haul = hf__calloc(1, sizeof *haul);
-    if (!haul)
-        return NULL;
-    hf__errand_init(&haul->errand, hf__worker_ref(worker), &worker->claimer, dispose);
-    hf__arena_init(&haul->arena, 0);
-    haul->errand.settle = settle;
-    haul->errand.op.claim.early = is_calm(worker) ? open_haul : NULL;
-    haul->sent_at = hf__monotonic_us();
-    haul->left = 1;
-    return haul;
 }
 
 void hf__haul_release(struct hf__haul *haul)
@@ -184,7 +157,8 @@ static void enqueue(hf_worker *worker, hf_ctx *turn)
         pthread_cond_signal(&worker->work);
 }
 
-static size_t init_turns(struct hf__haul *haul)
+/* Turns of what the claim brought, for the tenants that are known; `ask`: the store is asked about others. Returns how many. */
+static size_t init_turns(struct hf__haul *haul, bool ask)
 {
     hf_worker *worker = haul->errand.worker;
     const hf_claims *claims = haul->errand.op.claim.claims;
@@ -192,23 +166,21 @@ static size_t init_turns(struct hf__haul *haul)
     haul->turns = hf__arena_alloc(&haul->arena, claims->count * sizeof *haul->turns);
     for (size_t i = 0; haul->turns && i < claims->count; i++) {
         const hf_claimed *claimed = &claims->items[i];
-        const struct hf__master *master =
-            hf__master_find(worker, claimed->tenant_id, claimed->run.tenant);
+        const struct hf__master *master = hf__master_known(worker, claimed->tenant_id);
+        if (!master && ask)
+            master = hf__master_add(worker, claimed->run.tenant);
         if (master)
             init_turn(&haul->turns[count++], haul, claimed, master);
     }
     return count;
 }
 
-void hf__haul_admit(struct hf__haul *haul)
+/* worker->lock is held. */
+static void admit(struct hf__haul *haul, size_t count, bool stopping)
 {
     hf_worker *worker = haul->errand.worker;
-    size_t count = init_turns(haul);
     hf_ctx *turns = haul->turns;
-    pthread_mutex_lock(&worker->lock);
-    bool stopping = worker->stopping;
-    if (haul->standing == HF__CLAIM_LOST)
-        count = 0;
+    haul->admitted = true;
     haul->turn_count = count;
     haul->left += count;
     for (size_t i = 0; i < count; i++) {
@@ -219,7 +191,51 @@ void hf__haul_admit(struct hf__haul *haul)
         else
             enqueue(worker, &turns[i]);
     }
+}
+
+void hf__haul_admit(struct hf__haul *haul)
+{
+    hf_worker *worker = haul->errand.worker;
+    if (haul->admitted)
+        return;
+    size_t count = init_turns(haul, true);
+    pthread_mutex_lock(&worker->lock);
+    bool stopping = worker->stopping;
+    if (haul->standing == HF__CLAIM_LOST)
+        count = 0;
+    admit(haul, count, stopping);
     pthread_mutex_unlock(&worker->lock);
     for (size_t i = 0; stopping && i < count; i++)
-        hf__turn_give_back(&turns[i]);
+        hf__turn_give_back(&haul->turns[i]);
+}
+
+/* From the flusher's thread: what the claim brought is known, its commit is on its way. Hands are woken from here: the claimer,
+ * which waits, would only pass it on. Where there is more to do than that, it is the claimer's. */
+static void open_haul(struct hf__op *op, void *arg)
+{
+    struct hf__haul *haul = arg;
+    hf_worker *worker = haul->errand.worker;
+    size_t brought = op->claim.claims->count;
+    pthread_mutex_lock(&worker->lock);
+    haul->standing = HF__CLAIM_OPEN;
+    haul->errand.told = true;
+    if (!haul->errand.left && !worker->stopping && init_turns(haul, false) == brought)
+        admit(haul, brought, false);
+    else
+        pthread_cond_signal(haul->errand.answer);
+    pthread_mutex_unlock(&worker->lock);
+}
+
+struct hf__haul *hf__haul_new(hf_worker *worker)
+{
+    struct hf__haul *haul = hf__calloc(1, sizeof *haul);
+    if (!haul)
+        return NULL;
+    hf__errand_init(&haul->errand, hf__worker_ref(worker), &worker->claimer, dispose);
+    hf__arena_init(&haul->arena, 0);
+    haul->errand.settle = settle;
+    haul->errand.op.claim.early = is_calm(worker) ? open_haul : NULL;
+    haul->sent_at = hf__monotonic_us();
+    haul->left = 1;
+    return haul;
 }

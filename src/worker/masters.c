@@ -104,11 +104,16 @@ hf_code hf__masters_resolve(hf_worker *worker, hf_error *err)
     return code;
 }
 
-const struct hf__master *hf__master_find(hf_worker *worker, int id, const char *tenant)
+const struct hf__master *hf__master_known(const hf_worker *worker, int id)
 {
     for (size_t i = 0; i < worker->master_count; i++)
         if (worker->masters[i]->id == id)
             return worker->masters[i];
+    return NULL;
+}
+
+const struct hf__master *hf__master_add(hf_worker *worker, const char *tenant)
+{
     return add_master(worker, tenant, NULL) == HF_OK ? find(worker, tenant) : NULL;
 }
 

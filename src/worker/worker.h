@@ -79,7 +79,8 @@ struct hf__haul {
 
     /* Under worker->lock. */
     size_t turn_count;
-    size_t left; /* turns not released, and the claimer while it uses it */
+    size_t left;   /* turns not released, and the claimer while it uses it */
+    bool admitted; /* its runs are in the queue */
     enum hf__standing standing;
     hf_ctx *unsent; /* commits that wait until the claim no longer is open */
 };
@@ -265,8 +266,10 @@ void hf__identity_remove(hf_worker *worker);
 
 /* masters.c */
 hf_code hf__masters_resolve(hf_worker *worker, hf_error *err);
-/* NULL: the store could not be asked. */
-const struct hf__master *hf__master_find(hf_worker *worker, int id, const char *tenant);
+/* NULL: not known yet. The claimer's, or for whom it waits. */
+const struct hf__master *hf__master_known(const hf_worker *worker, int id);
+/* Asks the store about one that is not known. NULL: it could not be asked. */
+const struct hf__master *hf__master_add(hf_worker *worker, const char *tenant);
 /* Never called from a flusher's thread, which could not close the engine under itself. */
 void hf__masters_leave(hf_worker *worker);
 
