@@ -360,6 +360,7 @@ static hf_code commit_and_answer(struct hf__batch *batch, bool *unknown, hf_erro
 {
     const struct hf__driver *driver = batch->flusher->driver;
     struct hf__wake wake = hf__wake_of(batch);
+    wake.urgent = batch->count == 1 && batch->ops[0]->kind == HF__OP_TRIGGER;
     if (hf__claim_is_urgent(batch))
         driver->foretell(batch->flusher->conn, hf__claim_foretell, batch);
     hf_code code = driver->commit(batch->flusher->conn, &wake, unknown, err);

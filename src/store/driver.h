@@ -23,6 +23,8 @@ struct hf__wake {
     const hf_id *watched; /* runs whose watchers should look */
     int watched_count;
     bool workflows_changed; /* workers should read their lanes again */
+    bool
+        urgent; /* somebody else should be woken before the commit is answered, if that is quicker */
 };
 
 /* One thing that was heard. */

@@ -79,6 +79,8 @@ int hf__postgres_hear(const char *channel, const char *payload, hf__hear hear, v
 struct hf__database {
     const struct hf__statement *statements; /* HF__STMT_COUNT of them */
     struct hf__postgres_url url;
+    _Atomic int64_t
+        sleeper_seen_at; /* monotonic us at which a wake-up last found an idle worker; 0: it found none */
     atomic_bool unprepared; /* by URL, or since a pooler lost our prepared statements */
     /* Of a server that does not answer, see silence: */
     atomic_int silences; /* how often that was noticed; older connections are lost with it */

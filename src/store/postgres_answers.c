@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/postgres.h"
 
+#include "util/clock.h"
 #include "util/error.h"
 
 #include <string.h>
@@ -76,6 +77,14 @@ static hf_code take_commit(struct hf__conn *conn, PGresult *result, hf_error *er
                                 "transaction had failed before");
 }
 
+/* Whether notify_workers found somebody to notify. */
+static void note_sleeper(struct hf__conn *conn, const struct hf__postgres_owed *owed,
+                         const PGresult *result)
+{
+    if (owed->stmt == HF__STMT_NOTIFY_WORKERS)
+        atomic_store(&conn->db->sleeper_seen_at, PQntuples(result) ? hf__monotonic_us() : 0);
+}
+
 static hf_code take_success(struct hf__conn *conn, const struct hf__postgres_owed *owed,
                             PGresult *result, hf_error *err)
 {
@@ -83,6 +92,7 @@ static hf_code take_success(struct hf__conn *conn, const struct hf__postgres_owe
     case HF__STEP_PREPARE: conn->prepared[owed->stmt] = HF__PREPARED; return HF_OK;
     case HF__STEP_COMMIT: return take_commit(conn, result, err);
     case HF__STEP_STATEMENT:
+        note_sleeper(conn, owed, result);
         if (owed->result)
             return hf__postgres_decode(owed->result, &conn->db->statements[owed->stmt], result,
                                        err);

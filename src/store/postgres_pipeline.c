@@ -2,6 +2,7 @@
 #include "store/postgres.h"
 
 #include "util/alloc.h"
+#include "util/clock.h"
 #include "util/error.h"
 
 #include <stdlib.h>
@@ -11,6 +12,9 @@
 enum { NOTIFY_ANSWERS = 4 };
 /* Prepare, statement, sync point. */
 enum { COMMIT_ANSWERS = 3 };
+
+/* How long a worker that was seen idle is taken for idle. */
+#define SLEEPER_STAYS HF_MILLISECONDS(200)
 
 static hf_code check_alive(struct hf__conn *conn, hf_error *err)
 {
@@ -75,6 +79,15 @@ static hf_code queue_sync_point(struct hf__conn *conn, hf_error *err)
     if (code != HF_OK)
         return code;
     return owe(conn, PQpipelineSync(conn->pg), HF__STEP_SYNC, -1, NULL, err);
+}
+
+/* Behind a wake-up: its failure is nobody's. */
+static hf_code queue_wake_sync(struct hf__conn *conn)
+{
+    conn->waking = true;
+    hf_code code = queue_sync_point(conn, NULL);
+    conn->waking = false;
+    return code;
 }
 
 static hf_code queue_prepare(struct hf__conn *conn, enum hf__stmt stmt, hf_error *err)
@@ -188,31 +201,60 @@ static hf_code queue_notify(struct hf__conn *conn, enum hf__stmt stmt, const cha
     conn->waking = true;
     conn->settings_queued = false;
     code = hf__postgres_send(conn, stmt, &one, NULL, NULL);
-    if (code == HF_OK)
-        code = queue_sync_point(conn, NULL);
     conn->waking = false;
     return code;
+}
+
+static hf_code queue_wake_workers(struct hf__conn *conn, enum hf__stmt stmt,
+                                  const struct hf__wake *wake)
+{
+    struct hf__buffer payload = { 0 };
+    hf_code code = HF_OK;
+    hf__postgres_wake_workers(&payload, wake);
+    if (!payload.failed)
+        code = queue_notify(conn, stmt, HF__POSTGRES_WAKE_CHANNEL, &payload);
+    hf__buffer_free(&payload);
+    return code;
+}
+
+static hf_code queue_wake_runs(struct hf__conn *conn, const struct hf__wake *wake)
+{
+    struct hf__buffer payload = { 0 };
+    hf_code code = HF_OK;
+    hf__postgres_wake_runs(&payload, wake);
+    if (!payload.failed)
+        code = queue_notify(conn, HF__STMT_NOTIFY_RUNS, HF__POSTGRES_RUN_CHANNEL, &payload);
+    hf__buffer_free(&payload);
+    return code;
+}
+
+static bool is_urgent(const struct hf__wake *wake)
+{
+    return wake && wake->urgent && wake->lane_count > 0;
+}
+
+/* What is woken between the COMMIT and its sync point is woken before the server turns to its answer. Where an idle worker was
+ * seen a moment ago, nobody looks again whether there is one: a NOTIFY too many does no harm. */
+static void queue_urgent_wake(struct hf__conn *conn, const struct hf__wake *wake)
+{
+    bool seen = hf__monotonic_us() - atomic_load(&conn->db->sleeper_seen_at) < SLEEPER_STAYS;
+    if (is_urgent(wake))
+        queue_wake_workers(conn, seen ? HF__STMT_NOTIFY_RUNS : HF__STMT_NOTIFY_WORKERS, wake);
 }
 
 /* Each has its own sync point: its own transaction, and no share in another's failure. */
 static void queue_wake(struct hf__conn *conn, const struct hf__wake *wake)
 {
+    hf_code code = HF_OK;
     if (!wake)
         return;
-    struct hf__buffer payload = { 0 };
-    hf_code code = HF_OK;
-    if (wake->lane_count > 0 || wake->workflows_changed) {
-        hf__postgres_wake_workers(&payload, wake);
-        if (!payload.failed)
-            code = queue_notify(conn, HF__STMT_NOTIFY_WORKERS, HF__POSTGRES_WAKE_CHANNEL, &payload);
+    if (!is_urgent(wake) && (wake->lane_count > 0 || wake->workflows_changed)) {
+        code = queue_wake_workers(conn, HF__STMT_NOTIFY_WORKERS, wake);
+        if (code == HF_OK)
+            code = queue_wake_sync(conn);
     }
-    hf__buffer_clear(&payload);
-    if (code == HF_OK && wake->watched_count > 0) {
-        hf__postgres_wake_runs(&payload, wake);
-        if (!payload.failed)
-            queue_notify(conn, HF__STMT_NOTIFY_RUNS, HF__POSTGRES_RUN_CHANNEL, &payload);
-    }
-    hf__buffer_free(&payload);
+    if (code == HF_OK && wake->watched_count > 0 && queue_wake_runs(conn, wake) == HF_OK)
+        queue_wake_sync(conn);
 }
 
 /* A pooler's word that it took the COMMIT is not the server's: then nothing is told before the answer. */
@@ -232,9 +274,9 @@ static void ask_for_answers(struct hf__conn *conn)
 }
 
 /* COMMIT and its sync point, both or neither: a COMMIT left in the queue would be performed by a later sync. */
-static hf_code queue_commit(struct hf__conn *conn, hf_error *err)
+static hf_code queue_commit(struct hf__conn *conn, const struct hf__wake *wake, hf_error *err)
 {
-    hf_code code = make_room(conn, COMMIT_ANSWERS, err);
+    hf_code code = make_room(conn, COMMIT_ANSWERS + NOTIFY_ANSWERS, err);
     if (code == HF_OK)
         code =
             hf__postgres_encode(&conn->params, &conn->db->statements[HF__STMT_COMMIT], NULL, err);
@@ -244,6 +286,8 @@ static hf_code queue_commit(struct hf__conn *conn, hf_error *err)
         return code;
     ask_for_answers(conn);
     code = queue_statement(conn, HF__STEP_COMMIT, HF__STMT_COMMIT, NULL, err);
+    if (code == HF_OK)
+        queue_urgent_wake(conn, wake);
     return code == HF_OK ? queue_sync_point(conn, err) : code;
 }
 
@@ -254,7 +298,7 @@ hf_code hf__postgres_commit(struct hf__conn *conn, const struct hf__wake *wake, 
     hf_code code = check_alive(conn, err);
     if (code != HF_OK)
         return code;
-    code = queue_commit(conn, err);
+    code = queue_commit(conn, wake, err);
     int awaited = conn->owed_count;
     if (code == HF_OK) {
         conn->in_transaction = false;
