@@ -88,8 +88,8 @@ SELECT r.id
 SELECT n.id
   FROM ((SELECT r.id FROM holdfast.run r
           WHERE r.tenant_id = $1 AND r.id < $2
-            AND r.id >= coalesce(holdfast.id_at($4 - 1000000), '00000000-0000-0000-0000-000000000000')
-            AND r.id < coalesce(holdfast.id_at($5 + 101000), $2) AND r.odd_id IS NULL
+            AND r.id >= holdfast.id_at($4 - 1000000)
+            AND r.id < CASE WHEN $5 IS NULL THEN $2 ELSE holdfast.id_at($5 + 101000) END AND r.odd_id IS NULL
             AND ($4 IS NULL OR r.created_at >= $4) AND ($5 IS NULL OR r.created_at < $5)
           ORDER BY r.id DESC LIMIT $3)
         UNION ALL

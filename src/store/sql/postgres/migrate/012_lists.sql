@@ -20,10 +20,10 @@ DROP INDEX CONCURRENTLY IF EXISTS holdfast.run_parent;
 ;;
 ALTER INDEX holdfast.run_parent_id RENAME TO run_parent;
 ;;
--- The lowest id that is made at a time.
-CREATE OR REPLACE FUNCTION holdfast.id_at(us bigint) RETURNS uuid LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp AS
-$$ SELECT (lpad(to_hex(greatest(us, 0) / 1000), 12, '0') || '00000000000000000000')::uuid $$;
+-- The lowest id that is made at a time; of null, the lowest of all. Neither strict nor with settings of its own, so that it
+-- is written into the statements that call it: each batch of triggers does.
+CREATE OR REPLACE FUNCTION holdfast.id_at(us bigint) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN (lpad(to_hex(greatest(us, 0) / 1000), 12, '0') || '00000000000000000000')::uuid;
 ;;
 -- A list by time looks where ids of that time are. Ids are made by the clock of whoever triggers, and some time before
 -- the run is stored: one that is further from created_at than 0.1 s ahead or 1 s behind is marked, and looked for apart.
