@@ -61,8 +61,6 @@ static enum hf__stmt source_of(const hf_filter *filter)
         return HF__STMT_FIND_OVERDUE;
     if (by_queue(filter))
         return HF__STMT_FIND_BY_STATE;
-    if (filter->created_after || filter->created_before)
-        return HF__STMT_FIND_CREATED;
     return HF__STMT_FIND_NEWEST;
 }
 
@@ -77,10 +75,6 @@ static hf_code fill_source(struct hf__ask *ask, const hf_filter *filter, hf_erro
     case HF__STMT_FIND_BY_REFERENCE: c[0] = hf__text(filter->reference); return HF_OK;
     case HF__STMT_FIND_BY_SUBJECT: c[0] = hf__text(filter->subject); return HF_OK;
     case HF__STMT_FIND_BY_TAG: c[0] = hf__text(filter->tag); return HF_OK;
-    case HF__STMT_FIND_CREATED:
-        c[0] = hf__number_or_null(filter->created_after);
-        c[1] = hf__number_or_null(filter->created_before);
-        return HF_OK;
     default: /* by workflow */
         end = filter->prefix ? hf__prefix_end(&ask->arena, filter->prefix) : NULL;
         c[0] = hf__text(filter->workflow);

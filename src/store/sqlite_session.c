@@ -2,7 +2,6 @@
 #include "store/sqlite.h"
 
 #include "util/error.h"
-#include "util/id.h"
 
 #include <string.h>
 
@@ -48,15 +47,6 @@ static void sql_uuid(sqlite3_context *context, int argc, sqlite3_value **argv)
         sqlite3_result_blob(context, id.bytes, (int)sizeof id.bytes, SQLITE_TRANSIENT);
 }
 
-/* holdfast_id_at(us): the lowest id that is made at this time. */
-static void sql_id_at(sqlite3_context *context, int argc, sqlite3_value **argv)
-{
-    (void)argc;
-    hf_id id = hf__id_at(sqlite3_value_int64(argv[0]));
-
-    sqlite3_result_blob(context, id.bytes, (int)sizeof id.bytes, SQLITE_TRANSIENT);
-}
-
 static int register_pure(struct hf__sqlite_session *session, const char *name,
                          void (*function)(sqlite3_context *, int, sqlite3_value **))
 {
@@ -74,8 +64,6 @@ static int register_functions(struct hf__sqlite_session *session)
         rc = register_pure(session, "holdfast_uuid_text", sql_uuid_text);
     if (rc == SQLITE_OK)
         rc = register_pure(session, "holdfast_uuid", sql_uuid);
-    if (rc == SQLITE_OK)
-        rc = register_pure(session, "holdfast_id_at", sql_id_at);
     return rc;
 }
 

@@ -20,13 +20,6 @@ void hf__id_make(hf_id *out, int64_t now_us, struct hf__random *random)
     put_big_endian(out->bytes + 8, hf__random_u64(random) >> 2 | UINT64_C(1) << 63, 8);
 }
 
-hf_id hf__id_at(int64_t us)
-{
-    hf_id id = { { 0 } };
-    put_big_endian(id.bytes, us > 0 ? (uint64_t)us / 1000 : 0, 6);
-    return id;
-}
-
 int hf__id_compare(hf_id a, hf_id b)
 {
     return memcmp(a.bytes, b.bytes, sizeof a.bytes);

@@ -298,22 +298,6 @@ static void a_crowd_is_paged_through_without_gaps_whatever_finds_it(void **state
     }
 }
 
-static void a_list_by_time_finds_runs_whose_ids_were_made_by_another_clock(void **state)
-{
-    hf_filter filter = HF_FILTER_INIT;
-    (void)state;
-    hf_id id = trigger(WORK);
-    sql("UPDATE run SET created_at = created_at - %lld, odd_id = %s WHERE id = %s",
-        (long long)HF_HOURS(5), fx.backend == BACKEND_POSTGRES ? "true" : "1", sql_id(id));
-    filter.created_before = now() - HF_HOURS(4);
-    expect_only(&filter, id);
-    filter.created_after = now() - HF_HOURS(6);
-    expect_only(&filter, id);
-    filter.created_after = now() - HF_HOURS(1);
-    filter.created_before = 0;
-    assert_int_equal(list(&filter)->count, 0);
-}
-
 static void a_cursor_that_is_none_is_refused(void **state)
 {
     hf_filter filter = HF_FILTER_INIT;
@@ -497,7 +481,6 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(pages_of_large_runs_end_early_and_leave_nothing_out),
     CONTRACT_TEST(rare_runs_are_found_behind_a_crowd_by_every_filter),
     CONTRACT_TEST(a_crowd_is_paged_through_without_gaps_whatever_finds_it),
-    CONTRACT_TEST(a_list_by_time_finds_runs_whose_ids_were_made_by_another_clock),
     CONTRACT_TEST(a_cursor_that_is_none_is_refused),
     CONTRACT_TEST(a_dry_run_counts_and_changes_nothing),
     CONTRACT_TEST(a_bulk_change_reaches_all_that_match_over_many_pages),

@@ -25,7 +25,7 @@ static const struct allowed {
 } allowed[] = {
     { "count_runs", "run: reads all of a tenant's", "counts what an operator's filter matches" },
     { "find_newest", "run: reads all of a tenant's",
-      "for what has no index: step, flow key; else not beyond some runs" },
+      "for what has no index: time, step, flow key; else not beyond some runs" },
     { "read_runs", "sorts", "the candidates of one page" },
     { "find_by_key", "sorts", "one run of each workflow" },
     { "find_deleted", "sorts", "a page of each workflow" },
@@ -264,9 +264,8 @@ static const struct finder {
     enum hf__stmt statement;
     const char *indexes; /* separated by spaces */
 } finders[] = {
-    { HF__STMT_READ_RUNS, "run_pkey run_tag_pkey" },
-    { HF__STMT_FIND_NEWEST, "run_pkey run_tag_pkey" },
-    { HF__STMT_FIND_CREATED, "run_pkey run_odd" },
+    { HF__STMT_READ_RUNS, "run_pkey run_tag_pkey run_tag_run" },
+    { HF__STMT_FIND_NEWEST, "run_pkey run_tag_pkey run_tag_run" },
     { HF__STMT_FIND_BY_SUBJECT, "run_subject" },
     { HF__STMT_FIND_BY_REFERENCE, "run_reference" },
     { HF__STMT_FIND_BY_TAG, "run_tag_pkey" },

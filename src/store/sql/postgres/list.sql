@@ -80,25 +80,6 @@ SELECT r.id
    AND (r.deleted_at IS NOT NULL) = $17 AND ($18::text IS NULL OR l.flow_key = $18)
  ORDER BY r.id DESC LIMIT $3;
 
--- name: find_created
--- Runs made in a span of time, before a cursor: where the ids of that time are, and those whose ids do not agree with
--- their time. Served by the primary key and by run_odd. Serves: list, bulk operations.
--- takes: one (tenant int, before uuid, most int, created_after bigint, created_before bigint)
--- gives: (id uuid)
-SELECT n.id
-  FROM ((SELECT r.id FROM holdfast.run r
-          WHERE r.tenant_id = $1 AND r.id < $2
-            AND r.id >= coalesce(holdfast.id_at($4 - 1000000), '00000000-0000-0000-0000-000000000000')
-            AND r.id < coalesce(holdfast.id_at($5 + 101000), $2) AND r.odd_id IS NULL
-            AND ($4 IS NULL OR r.created_at >= $4) AND ($5 IS NULL OR r.created_at < $5)
-          ORDER BY r.id DESC LIMIT $3)
-        UNION ALL
-        (SELECT r.id FROM holdfast.run r
-          WHERE r.odd_id AND r.tenant_id = $1 AND r.id < $2
-            AND ($4 IS NULL OR r.created_at >= $4) AND ($5 IS NULL OR r.created_at < $5)
-          ORDER BY r.id DESC LIMIT $3)) n
- ORDER BY n.id DESC LIMIT $3;
-
 -- name: find_by_subject
 -- Runs with a subject, deleted or not, before a cursor. Served by run_subject. Serves: list, bulk operations.
 -- takes: one (tenant int, before uuid, most int, subject text)

@@ -9,14 +9,12 @@
 --   waiting_until bigint, wait_count int, has_mail bool, events int, no_wake bool, always bool, wake_on_failure bool,
 --   flow_key text)
 -- gives: (id uuid, lane int, run_at bigint, now bigint)
-WITH t AS MATERIALIZED (
-    SELECT n.now, holdfast.id_at(n.now - 1000000) AS low, holdfast.id_at(n.now + 101000) AS high
-      FROM (SELECT holdfast.now() AS now) n
-), made AS (
+WITH t AS MATERIALIZED (SELECT holdfast.now() AS now),
+made AS (
     INSERT INTO holdfast.run (tenant_id, id, workflow_id, lane, key, status, priority, run_at, timeout_at,
         max_attempts, input, state, subject, reference, tags, partition, trace, actor, parent, root, waiting_kind,
         waiting_token, waiting_until, wait_count, has_mail, event_seq, created_at, updated_at, definition_hash,
-        wake_on_failure, odd_id)
+        wake_on_failure)
     SELECT n.tenant, n.id, w.id,
            CASE WHEN n.flow_key IS NULL THEN w.lane ELSE (
                 SELECT l.id FROM holdfast.lane l
@@ -25,8 +23,7 @@ WITH t AS MATERIALIZED (
                 ELSE least(coalesce(n.run_at, t.now + n.delay), d.timeout_at) END,
            d.timeout_at, n.max_attempts, n.input, n.state, n.subject, n.reference, n.tags, n.partition, n.trace, n.actor,
            n.parent, n.root, n.waiting_kind, n.waiting_token, n.waiting_until, n.wait_count, n.has_mail, 1 + n.events,
-           t.now, t.now, w.definition_hash, n.wake_on_failure,
-           nullif(n.id < t.low OR n.id >= t.high, false)
+           t.now, t.now, w.definition_hash, n.wake_on_failure
       FROM t, unnest($1::int[], $2::uuid[], $3::text[], $4::text[], $5::int[], $6::int[], $7::bigint[], $8::bigint[],
                   $9::bigint[], $10::bigint[], $11::int[], $12::text[], $13::text[], $14::text[], $15::text[],
                   $16::text[], $17::text[], $18::text[], $19::text[], $20::uuid[], $21::uuid[], $22::text[],
@@ -95,20 +92,17 @@ ON CONFLICT DO NOTHING;
 --   timeout_at bigint, timeout bigint, max_attempts int, input text, subject text, reference text, tags text,
 --   partition text, trace text, actor text, flow_key text, debounce_key text)
 -- gives: (id uuid, lane int, run_at bigint, now bigint)
-WITH t AS MATERIALIZED (
-    SELECT n.now, holdfast.id_at(n.now - 1000000) AS low, holdfast.id_at(n.now + 101000) AS high
-      FROM (SELECT holdfast.now() AS now) n
-), made AS (
+WITH t AS MATERIALIZED (SELECT holdfast.now() AS now),
+made AS (
     INSERT INTO holdfast.run (tenant_id, id, workflow_id, lane, key, priority, run_at, timeout_at, max_attempts, input,
         subject, reference, tags, partition, trace, actor, event_seq, created_at, updated_at, definition_hash,
-        debounce_key, debounce_until, odd_id)
+        debounce_key, debounce_until)
     SELECT n.tenant, n.id, w.id,
            CASE WHEN n.flow_key IS NULL THEN w.lane ELSE (
                 SELECT l.id FROM holdfast.lane l
                  WHERE l.workflow_id = w.id AND coalesce(l.flow_key, '') = n.flow_key) END, n.key, n.priority,
            least(t.now + n.wait, d.timeout_at), d.timeout_at, n.max_attempts, n.input, n.subject, n.reference, n.tags,
-           n.partition, n.trace, n.actor, 1, t.now, t.now, w.definition_hash, n.debounce_key, t.now + n.at_most,
-           nullif(n.id < t.low OR n.id >= t.high, false)
+           n.partition, n.trace, n.actor, 1, t.now, t.now, w.definition_hash, n.debounce_key, t.now + n.at_most
       FROM t, unnest($1::int[], $2::uuid[], $3::text[], $4::text[], $5::int[], $6::bigint[], $7::bigint[],
                      $8::bigint[], $9::bigint[], $10::int[], $11::text[], $12::text[], $13::text[], $14::text[],
                      $15::text[], $16::text[], $17::text[], $18::text[], $19::text[])

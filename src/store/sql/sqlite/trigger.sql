@@ -13,7 +13,7 @@
 INSERT OR IGNORE INTO run (tenant_id, id, workflow_id, lane, key, status, priority, run_at, timeout_at,
     max_attempts, input, state, subject, reference, tags, partition, trace, actor, parent, root, waiting_kind,
     waiting_token, waiting_until, wait_count, has_mail, event_seq, created_at, updated_at, definition_hash,
-    wake_on_failure, odd_id)
+    wake_on_failure)
 VALUES (?1, ?2, (SELECT w.id FROM workflow w WHERE w.tenant_id = ?1 AND w.name = ?3
                      AND (?29 OR NOT EXISTS (SELECT 1 FROM tenant t WHERE t.id = ?1 AND t.disabled))),
     CASE WHEN ?31 IS NULL THEN (SELECT w.lane FROM workflow w WHERE w.tenant_id = ?1 AND w.name = ?3)
@@ -27,8 +27,7 @@ VALUES (?1, ?2, (SELECT w.id FROM workflow w WHERE w.tenant_id = ?1 AND w.name =
     coalesce(?9, holdfast_now() + ?10, holdfast_now() + (
         SELECT w.timeout FROM workflow w WHERE w.tenant_id = ?1 AND w.name = ?3)),
     ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, 1 + ?27, holdfast_now(),
-    holdfast_now(), (SELECT w.definition_hash FROM workflow w WHERE w.tenant_id = ?1 AND w.name = ?3), ?30,
-    CASE WHEN ?2 < holdfast_id_at(holdfast_now() - 1000000) OR ?2 >= holdfast_id_at(holdfast_now() + 101000) THEN 1 END);
+    holdfast_now(), (SELECT w.definition_hash FROM workflow w WHERE w.tenant_id = ?1 AND w.name = ?3), ?30);
 INSERT OR IGNORE INTO event (run_id, seq, version, tenant_id, at, kind, name, actor)
 VALUES (CASE WHEN changes() = 1 THEN ?2 END, 1, 1, ?1, holdfast_now(), 0, 'created', ?19);
 SELECT id, lane, run_at, created_at FROM run WHERE changes() = 1 AND tenant_id = ?1 AND id = ?2;
@@ -53,14 +52,13 @@ SELECT (SELECT max(k.id) FROM lane k) + 1, ?1, w.id, ?3, holdfast_now()
 -- gives: (id uuid, lane int, run_at bigint, now bigint)
 INSERT OR IGNORE INTO run (tenant_id, id, workflow_id, lane, key, priority, run_at, timeout_at, max_attempts, input,
     subject, reference, tags, partition, trace, actor, event_seq, created_at, updated_at, definition_hash,
-    debounce_key, debounce_until, odd_id)
+    debounce_key, debounce_until)
 SELECT ?1, ?2, w.id,
        CASE WHEN ?18 IS NULL THEN w.lane
             ELSE (SELECT l.id FROM lane l WHERE l.workflow_id = w.id AND coalesce(l.flow_key, '') = ?18) END, ?4, ?5,
        min(holdfast_now() + ?6, coalesce(?8, holdfast_now() + ?9, holdfast_now() + w.timeout, 9223372036854775807)),
        coalesce(?8, holdfast_now() + ?9, holdfast_now() + w.timeout), ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, 1,
-       holdfast_now(), holdfast_now(), w.definition_hash, ?19, holdfast_now() + ?7,
-       CASE WHEN ?2 < holdfast_id_at(holdfast_now() - 1000000) OR ?2 >= holdfast_id_at(holdfast_now() + 101000) THEN 1 END
+       holdfast_now(), holdfast_now(), w.definition_hash, ?19, holdfast_now() + ?7
   FROM workflow w JOIN tenant t ON t.id = w.tenant_id AND NOT t.disabled
  WHERE w.tenant_id = ?1 AND w.name = ?3;
 INSERT OR IGNORE INTO event (run_id, seq, version, tenant_id, at, kind, name, actor)

@@ -19,23 +19,3 @@ CREATE INDEX CONCURRENTLY run_parent_id ON holdfast.run (tenant_id, parent, id) 
 DROP INDEX CONCURRENTLY IF EXISTS holdfast.run_parent;
 ;;
 ALTER INDEX holdfast.run_parent_id RENAME TO run_parent;
-;;
--- The lowest id that is made at a time.
-CREATE OR REPLACE FUNCTION holdfast.id_at(us bigint) RETURNS uuid LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp AS
-$$ SELECT (lpad(to_hex(greatest(us, 0) / 1000), 12, '0') || '00000000000000000000')::uuid $$;
-;;
--- A list by time looks where ids of that time are. Ids are made by the clock of whoever triggers, and some time before
--- the run is stored: one that is further from created_at than 0.1 s ahead or 1 s behind is marked, and looked for apart.
-ALTER TABLE holdfast.run ADD COLUMN IF NOT EXISTS odd_id boolean; -- null: the id agrees with created_at
-;;
--- Whoever does not compare, as programs of the version before and the functions of the SQL API.
-ALTER TABLE holdfast.run ALTER COLUMN odd_id SET DEFAULT true;
-;;
-UPDATE holdfast.run SET odd_id = true
- WHERE odd_id IS NULL
-   AND (id < holdfast.id_at(created_at - 1000000) OR id >= holdfast.id_at(created_at + 101000));
-;;
-DROP INDEX CONCURRENTLY IF EXISTS holdfast.run_odd;
-;;
-CREATE INDEX CONCURRENTLY run_odd ON holdfast.run (odd_id, tenant_id, id) WHERE odd_id;

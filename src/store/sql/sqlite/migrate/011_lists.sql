@@ -9,10 +9,3 @@ CREATE INDEX run_deleted_id ON run (workflow_id, id) WHERE coalesce(deleted_at, 
 -- Children in the order of lists.
 DROP INDEX run_parent;
 CREATE INDEX run_parent ON run (tenant_id, parent, id) WHERE parent IS NOT NULL;
-
--- A list by time looks where ids of that time are. Ids are made by the clock of whoever triggers, and some time before
--- the run is stored: one that is further from created_at than 0.1 s ahead or 1 s behind is marked, and looked for apart.
-ALTER TABLE run ADD COLUMN odd_id INTEGER; -- null: the id agrees with created_at
-UPDATE run SET odd_id = 1
- WHERE id < holdfast_id_at(created_at - 1000000) OR id >= holdfast_id_at(created_at + 101000);
-CREATE INDEX run_odd ON run (tenant_id, id) WHERE odd_id IS NOT NULL;
