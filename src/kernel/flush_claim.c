@@ -64,22 +64,6 @@ static hf_code send_claim(struct hf__batch *batch, const struct hf__op *op, enum
     return hf__sheet_send(batch, stmt, sheet, err);
 }
 
-/* One head, by a statement that needs no list of them. */
-static hf_code send_lane(struct hf__batch *batch, const struct hf__op *op, struct hf__sheet *sheet,
-                         const struct hf__claim_head *head, int most, hf_error *err)
-{
-    hf__sheet_init(batch, sheet, HF__STMT_CLAIM_LANE, op->claim.arena);
-    struct hf__cell *c = hf__table_add(&sheet->in);
-    c[0] = hf__number(head->lane);
-    c[1] = hf__number(head->priority);
-    c[2] = hf__number(head->floor);
-    c[3] = hf__number(head->share && head->share < most ? head->share : most);
-    c[4] = hf__text(op->claim.worker);
-    c[5] = hf__number_or_null(op->claim.lease);
-    c[6] = hf__number(op->claim.suspect_attempts);
-    return hf__sheet_send(batch, HF__STMT_CLAIM_LANE, sheet, err);
-}
-
 static void append(struct hf__table *to, const struct hf__table *from)
 {
     for (int i = 0; i < from->nrows; i++)
@@ -133,8 +117,6 @@ hf_code hf__claim_kind(struct hf__batch *batch, const struct hf__op *op, bool li
 {
     if (limited)
         return send_limited(batch, op, sheet, kind, most, err);
-    if (kind->count == 1 && batch->flusher->driver->statements[HF__STMT_CLAIM_LANE].sql)
-        return send_lane(batch, op, sheet, kind->items[0], most, err);
     if (goes_head_by_head(batch) && hf__has_shares(kind))
         return send_head_by_head(batch, op, HF__STMT_CLAIM_RUNS, sheet, kind, most, err);
     return send_claim(batch, op, HF__STMT_CLAIM_RUNS, sheet, kind, most, err);
