@@ -14,16 +14,19 @@ function tile(label, value, { href, about, tone, sub }) {
   return h(href ? 'a' : 'div', { class: `tile ${tone ?? ''}`, href, title: about }, h('span', { class: 'tile-label' }, label), h('span', { class: 'tile-value' }, value), h('span', { class: 'tile-sub' }, sub ?? ''));
 }
 
+/* No more than `most` are counted. */
+const counted = (value, most) => shortNumber(value) + (value >= most ? '+' : '');
+
 function tiles(stats) {
   const total = stats.total;
   const oldest = ms(total.oldest_due);
   const late = Number.isNaN(oldest) ? 0 : ms(stats.at) - oldest;
   return [
-    tile('Due', shortNumber(total.due), { href: '/runs?overdue=true', about: 'Want a worker now', sub: total.due ? `oldest since ${duration(late)}` : 'nothing waits for a worker', tone: late > 60000 ? 'warn' : '' }),
-    tile('Running', shortNumber(total.leased), { href: '/runs?status=leased', about: 'Leased by a worker', sub: 'held by workers' }),
-    tile('Waiting', shortNumber(total.waiting), { href: '/runs?status=waiting', about: 'For a time, or for something with a time limit', sub: 'with a time or a limit' }),
-    tile('Delayed', shortNumber(total.delayed), { href: '/runs?status=pending', about: 'Pending, due later', sub: 'due later' }),
-    tile('Failed', shortNumber(total.failed), { href: '/runs?status=failed', about: 'For good; retry or delete them', sub: total.failed ? 'want somebody' : 'none', tone: total.failed ? 'bad' : '' }),
+    tile('Due', counted(total.due, stats.most), { href: '/runs?overdue=true', about: 'Want a worker now', sub: total.due ? `oldest since ${duration(late)}` : 'nothing waits for a worker', tone: late > 60000 ? 'warn' : '' }),
+    tile('Running', counted(total.leased, stats.most), { href: '/runs?status=leased', about: 'Leased by a worker', sub: 'held by workers' }),
+    tile('Waiting', counted(total.waiting, stats.most), { href: '/runs?status=waiting', about: 'For a time, or for something with a time limit', sub: 'with a time or a limit' }),
+    tile('Delayed', counted(total.delayed, stats.most), { href: '/runs?status=pending', about: 'Pending, due later', sub: 'due later' }),
+    tile('Failed', counted(total.failed, stats.most), { href: '/runs?status=failed', about: 'For good; retry or delete them', sub: total.failed ? 'want somebody' : 'none', tone: total.failed ? 'bad' : '' }),
   ];
 }
 
@@ -31,7 +34,7 @@ function queues(stats) {
   const busy = stats.workflows.filter((one) => !one.name.startsWith('holdfast.') && one.due + one.leased + one.failed + one.waiting + one.delayed > 0)
     .sort((a, b) => b.due - a.due || b.leased - a.leased || b.failed - a.failed).slice(0, 8);
   if (busy.length === 0) return h('p', { class: 'muted pad' }, 'Nothing is under way.');
-  const cell = (value, tone) => h('td', { class: `c-num ${value ? tone ?? '' : 'muted'}` }, shortNumber(value));
+  const cell = (value, tone) => h('td', { class: `c-num ${value ? tone ?? '' : 'muted'}` }, counted(value, stats.most));
   return h('div', { class: 'table-wrap' }, h('table', { class: 'table compact' },
     h('thead', null, h('tr', null, h('th', { scope: 'col' }, 'Workflow'), ['Due', 'Running', 'Waiting', 'Failed'].map((name) => h('th', { scope: 'col', class: 'c-num' }, name)))),
     h('tbody', null, busy.map((one) => h('tr', { 'data-row': '', 'data-href': `/workflows/${encodeURIComponent(one.name)}` },
@@ -111,15 +114,15 @@ export function overview({ main, signal, title }) {
     h('div', { class: 'column side' }, liveFeed(signal), card('Workers', workerBox, { actions: h('a', { href: '/workers' }, 'All workers') })));
   fill(main, pageHead('Overview'), tileBox, first, grid);
 
-  let timer = null, failed = null, looks = 0, counted = false;
+  let timer = null, failed = null, looks = 0, hasHour = false;
   async function look() {
     try {
       const stats = await get('/v1/stats', { signal });
       grid.hidden = false;
       fill(tileBox, tiles(stats));
-      counted = stats.throughput !== null;
-      if (counted) fill(chartBox, throughputChart(stats.throughput));
-      if (counted && ms(stats.throughput.since) > ms(stats.at) - 3500e3) chartBox.append(h('p', { class: 'muted small' }, 'Counted since ', when(stats.throughput.since), '.'));
+      hasHour = stats.throughput !== null;
+      if (hasHour) fill(chartBox, throughputChart(stats.throughput));
+      if (hasHour && ms(stats.throughput.since) > ms(stats.at) - 3500e3) chartBox.append(h('p', { class: 'muted small' }, 'Counted since ', when(stats.throughput.since), '.'));
       fill(queueBox, queues(stats));
       first.hidden = stats.workflows.some((one) => !one.name.startsWith('holdfast.'));
       if (failed !== stats.total.failed) {
@@ -132,7 +135,7 @@ export function overview({ main, signal, title }) {
       if (isAbort(error)) return;
       if (looks === 0) { fill(tileBox, problemBox(error, look)); grid.hidden = true; }
     }
-    if (!signal.aborted) timer = setTimeout(look, document.hidden ? EVERY * 10 : counted ? EVERY : 300);
+    if (!signal.aborted) timer = setTimeout(look, document.hidden ? EVERY * 10 : hasHour ? EVERY : 300);
   }
   signal.addEventListener('abort', () => clearTimeout(timer));
   look();

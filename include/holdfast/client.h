@@ -136,7 +136,8 @@ typedef struct hf_filter {
             false, NULL, 0, NULL                                                                   \
     }
 
-/* Newest first; pages are stable while others write. Runs of the engine's own workflows ("holdfast.") are left out, here and
+/* Newest first; pages are stable while others write. A page whose runs hold more than 16 MiB of input, state, result and
+ * error ends early, with a cursor to go on. Runs of the engine's own workflows ("holdfast.") are left out, here and
  * by hf_bulk, unless the filter names a workflow, a parent, or a prefix that begins so itself. */
 HF_PUBLIC hf_code hf_list(hf_client *client, hf_runs **out, const hf_filter *filter,
                           hf_error *err) HF_MUST_CHECK;

@@ -3,6 +3,7 @@
 #include "cli/commands.h"
 #include "cli/filter.h"
 #include "cli/table.h"
+#include "client/read.h"
 #include "util/alloc.h"
 
 #include <stdlib.h>
@@ -43,7 +44,7 @@ static bool show_page(struct cli_session *session, hf_filter *filter, char **cur
 {
     hf_runs *runs = NULL;
     hf_error err = { 0 };
-    if (hf_list(session->client, &runs, filter, &err) != HF_OK) {
+    if (hf__list(session->client, &runs, filter, !session->json, &err) != HF_OK) {
         *status = cli_fail(session, &err);
         return false;
     }

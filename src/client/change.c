@@ -105,7 +105,7 @@ hf_code hf_bulk(hf_client *client, hf_bulk_result *out, const hf_filter *filter,
     bool more = true;
     while (code == HF_OK && more) {
         hf_runs *page = NULL;
-        code = hf_list(client, &page, &pages, err);
+        code = hf__list(client, &page, &pages, true, err);
         if (code != HF_OK)
             break;
         code = change_page(client, page, action, change, out, err);

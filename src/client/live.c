@@ -97,7 +97,9 @@ hf_code hf__queues_read(hf_client *client, struct hf__queues **out, int tenant, 
 {
     struct hf__ask ask;
     struct list *list = NULL;
-    hf__ask_begin(&ask, client->engine, HF__STMT_MEASURE_QUEUES)[0] = hf__number(tenant);
+    struct hf__cell *c = hf__ask_begin(&ask, client->engine, HF__STMT_MEASURE_QUEUES);
+    c[0] = hf__number(tenant);
+    c[1] = hf__number(HF__MOST_QUEUED);
     hf_code code = answer_list(&ask, &list, sizeof(struct hf__queue), err);
     if (code == HF_OK) {
         *out = (struct hf__queues *)list;

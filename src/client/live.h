@@ -25,6 +25,8 @@ struct hf__feed_page {
     size_t count;
 };
 
+enum { HF__MOST_QUEUED = 10000 }; /* no more of each kind are counted of a workflow */
+
 /* What a workflow of a tenant has to do. */
 struct hf__queue {
     const char *name;

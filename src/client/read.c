@@ -10,7 +10,6 @@
 #include "kernel/batch.h"
 #include "util/error.h"
 
-#define DEFAULT_LIMIT 50
 #define MAX_LIMIT 1000
 
 /* Sends a question whose answer is one run. */
@@ -90,75 +89,6 @@ hf_code hf__filter_fill(struct hf__ask *ask, hf_client *client, const hf_filter 
     c[16] = hf__number(filter->deleted);
     c[17] = hf__text(filter->flow_key);
     return HF_OK;
-}
-
-static hf_code cursor_of(const hf_filter *filter, hf_id *before, hf_error *err)
-{
-    *before = (hf_id){ { 0 } };
-    if (!filter->cursor || hf_id_parse(filter->cursor, before))
-        return HF_OK;
-    return hf__fail(err, HF_INVALID,
-                    "\"%.60s\" is not a cursor: pass hf_runs.next of the page before",
-                    filter->cursor);
-}
-
-/* Turns the answer into a page; one row more than asked for means that there is a next page. */
-static hf_code fill_page(hf_runs *page, const struct hf__table *out, int limit, hf_error *err)
-{
-    struct hf__arena *arena = hf__answer_arena(page);
-    page->count = (size_t)(out->nrows > limit ? limit : out->nrows);
-    page->items = hf__arena_calloc(arena, page->count + 1, sizeof *page->items);
-    if (!page->items)
-        return hf__nomem(err);
-    for (size_t i = 0; i < page->count; i++)
-        hf__run_read(&page->items[i], hf__table_row(out, (int)i));
-    if (out->nrows > limit) {
-        char *next = hf__arena_alloc(arena, HF_ID_TEXT);
-        if (!next)
-            return hf__nomem(err);
-        hf_id_format(page->items[page->count - 1].id, next);
-        page->next = next;
-    }
-    return HF_OK;
-}
-
-/* By the index that finds them. */
-static enum hf__stmt list_statement(const hf_filter *filter)
-{
-    if (!hf_id_is_zero(filter->parent))
-        return HF__STMT_LIST_CHILDREN;
-    bool failed = filter->statuses == 1u << HF_FAILED && !filter->deleted && !filter->overdue;
-    return failed ? HF__STMT_LIST_FAILED : HF__STMT_LIST_RUNS;
-}
-
-hf_code hf_list(hf_client *client, hf_runs **out, const hf_filter *filter, hf_error *err)
-{
-    static const hf_filter any = HF_FILTER_INIT;
-    hf_id before;
-    if (!filter)
-        filter = &any;
-    hf_code code = hf__check_filter(filter, err);
-    if (code == HF_OK)
-        code = cursor_of(filter, &before, err);
-    if (code != HF_OK)
-        return code;
-    int limit = filter->limit ? filter->limit : DEFAULT_LIMIT;
-    struct hf__ask ask;
-    hf__ask_begin(&ask, client->engine, list_statement(filter));
-    hf_runs *page = hf__answer_new(sizeof *page);
-    code = page ? hf__filter_fill(&ask, client, filter, &before, limit + 1, err) : hf__nomem(err);
-    if (code == HF_OK) {
-        hf__table_init(&ask.out, hf__answer_arena(page), ask.out.ncolumns);
-        code = hf__ask_send(&ask, err);
-    }
-    if (code == HF_OK)
-        code = fill_page(page, &ask.out, limit, err);
-    if (code == HF_OK)
-        *out = page;
-    else
-        hf__answer_free(page);
-    hf__ask_end(&ask);
-    return code;
 }
 
 hf_code hf__count_runs(hf_client *client, int64_t *out, const hf_filter *filter, hf_error *err)

@@ -183,7 +183,7 @@ static hf_code add_queues(struct hf__buffer *out, struct hf__gauges *gauges, int
     hf_code code = hf__queues_read(gauges->client, &queues, tenant, err);
     if (code != HF_OK)
         return code;
-    hf__buffer_add_text(out, ",\"workflows\":[");
+    hf__buffer_addf(out, ",\"most\":%d,\"workflows\":[", HF__MOST_QUEUED);
     for (size_t i = 0; i < queues->count; i++) {
         hf__buffer_add_text(out, i > 0 ? "," : "");
         hf__record_json(out, queue_fields, &queues->items[i]);

@@ -32,7 +32,8 @@ const struct hf__route hf__live_routes[] = {
         .details =
             "Per workflow and in total: `due`, `delayed`, `waiting` (for a time, or for "
             "something with a time limit), `leased`, `failed` and `oldest_due`, in "
-            "total without the engine's own runs; and per minute of the last hour how many runs "
+            "total without the engine's own runs, of a workflow no more than `most` of each; and "
+            "per minute of the last hour how many runs "
             "were "
             "`created`, `succeeded`, `failed` and "
             "`cancelled`, where nothing before `throughput.since` was counted; `throughput` is "

@@ -6,6 +6,7 @@
 
 #include "client/check.h"
 #include "client/coverage.h"
+#include "client/read.h"
 #include "client/trigger.h"
 
 #include "util/error.h"
@@ -103,13 +104,10 @@ static hf_code trigger(struct hf__request *request, hf_error *err)
 /* ---- Reading ---- */
 
 /* Prefer: return=minimal (RFC 7240): a list for people need not carry what may be megabytes. */
-static void leave_out(const struct hf__request *request, hf_run *runs, size_t count)
+static bool wants_little(const struct hf__request *request)
 {
     const char *preferred = hf__request_header(request, "Prefer");
-    if (!preferred || !strstr(preferred, "return=minimal"))
-        return;
-    for (size_t i = 0; i < count; i++)
-        runs[i].input = runs[i].state = runs[i].result = runs[i].error = NULL;
+    return preferred && strstr(preferred, "return=minimal");
 }
 
 static hf_code list(struct hf__request *request, hf_error *err)
@@ -118,9 +116,7 @@ static hf_code list(struct hf__request *request, hf_error *err)
     hf_runs *runs = NULL;
     hf_code code = hf__request_query(request, &filter, err);
     if (code == HF_OK)
-        code = hf_list(request->client, &runs, &filter, err);
-    if (code == HF_OK)
-        leave_out(request, runs->items, runs->count);
+        code = hf__list(request->client, &runs, &filter, wants_little(request), err);
     if (code == HF_OK)
         code = hf__reply_list(request, hf__run_fields, runs->items, runs->count,
                               sizeof runs->items[0], runs->next, err);
@@ -151,7 +147,8 @@ static hf_code get(struct hf__request *request, hf_error *err)
     if (code == HF_OK)
         code = hf_get(request->client, &run, id, err);
     if (code == HF_OK) {
-        leave_out(request, run, 1);
+        if (wants_little(request))
+            run->input = run->state = run->result = run->error = NULL;
         code = hf__reply_run(request, run, err);
     }
     hf_run_free(run);
@@ -289,8 +286,9 @@ const struct hf__route hf__run_routes[] = {
             "{\"workflow\":\"billing.charge.v1\",\"input\":{\"invoice\":42},\"tags\":[\"eu\"]}"),
     HF__ROUTE("runs", "GET", "/v1/runs", "listRuns", READ, list, "List runs, newest first",
               .details =
-                  "Pages are stable while others write. With Prefer: return=minimal the input, "
-                  "state, result and error are left out (null).",
+                  "Pages are stable while others write. A page whose runs hold more than 16 MiB of "
+                  "input, state, result and error ends early; `next` goes on. With Prefer: "
+                  "return=minimal these four are left out (null), and do not count.",
               .query = hf__filter_members, HF__ANSWERS(200, LIST, "Run", hf__run_fields)),
     HF__ROUTE("runs", "GET", "/v1/runs/{id}", "getRun", READ, get,
               "Show a run, or wait for its end", .query = get_members, ONE_RUN),

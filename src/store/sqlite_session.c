@@ -35,16 +35,36 @@ static void sql_uuid_text(sqlite3_context *context, int argc, sqlite3_value **ar
     sqlite3_result_text(context, text, HF_ID_TEXT - 1, SQLITE_TRANSIENT);
 }
 
+/* holdfast_uuid(text): the 16 bytes of an id. */
+static void sql_uuid(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+    (void)argc;
+    hf_id id;
+
+    if (!hf_id_parse((const char *)sqlite3_value_text(argv[0]), &id))
+        sqlite3_result_error(context, "holdfast_uuid needs an id as text", -1);
+    else
+        sqlite3_result_blob(context, id.bytes, (int)sizeof id.bytes, SQLITE_TRANSIENT);
+}
+
+static int register_pure(struct hf__sqlite_session *session, const char *name,
+                         void (*function)(sqlite3_context *, int, sqlite3_value **))
+{
+    return sqlite3_create_function_v2(session->handle, name, 1,
+                                      SQLITE_UTF8 | SQLITE_INNOCUOUS | SQLITE_DETERMINISTIC, NULL,
+                                      function, NULL, NULL, NULL);
+}
+
 static int register_functions(struct hf__sqlite_session *session)
 {
     int rc = sqlite3_create_function_v2(session->handle, "holdfast_now", 0,
                                         SQLITE_UTF8 | SQLITE_INNOCUOUS, session, sql_now, NULL,
                                         NULL, NULL);
-    if (rc != SQLITE_OK)
-        return rc;
-    return sqlite3_create_function_v2(session->handle, "holdfast_uuid_text", 1,
-                                      SQLITE_UTF8 | SQLITE_INNOCUOUS | SQLITE_DETERMINISTIC, NULL,
-                                      sql_uuid_text, NULL, NULL, NULL);
+    if (rc == SQLITE_OK)
+        rc = register_pure(session, "holdfast_uuid_text", sql_uuid_text);
+    if (rc == SQLITE_OK)
+        rc = register_pure(session, "holdfast_uuid", sql_uuid);
+    return rc;
 }
 
 static int configure(struct hf__sqlite_session *session)

@@ -31,24 +31,56 @@ SELECT e.event_at / 60000000, e.event_name, count(*)
  GROUP BY 1, 2;
 
 -- name: measure_queues
--- How much each workflow of a tenant has to do. Served by run_claim and run_failed. Serves: stats.
--- takes: one (tenant int)
+-- How much each workflow of a tenant has to do. No more than `most` of its runs are counted that are due, none but the
+-- first so many that become due later, and no more than so many of the others, so that it stays cheap whatever is queued.
+-- Lanes and priorities are found by skipping through run_claim. Served by run_claim, run_state and run_failed. Serves:
+-- stats.
+-- takes: one (tenant int, most int)
 -- gives: (name text, paused bool, due bigint, delayed bigint, waiting bigint, leased bigint, failed bigint,
 --   oldest bigint)
-SELECT w.name, w.paused, d.due, d.delayed, d.waiting, d.leased,
-       (SELECT count(*) FROM holdfast.run r WHERE r.workflow_id = w.id AND r.status = 5 AND r.deleted_at IS NULL),
+SELECT w.name, w.paused, d.due, d.delayed, d.waiting,
+       (SELECT count(*) FROM (SELECT 1 FROM holdfast.run r WHERE r.workflow_id = w.id AND r.status = 1
+                                 AND r.status + 0 >= 1 AND r.deleted_at IS NULL LIMIT $2) x),
+       (SELECT count(*) FROM (SELECT 1 FROM holdfast.run r WHERE r.workflow_id = w.id AND r.status = 5
+                                 AND r.deleted_at IS NULL LIMIT $2) x),
        d.oldest
   FROM holdfast.workflow w
  CROSS JOIN LATERAL (
-    SELECT count(*) FILTER (WHERE r.status IN (0, 2) AND r.run_at <= holdfast.now()) AS due,
-           count(*) FILTER (WHERE r.status = 0 AND r.run_at > holdfast.now()) AS delayed,
-           count(*) FILTER (WHERE r.status = 2 AND r.run_at > holdfast.now()) AS waiting,
-           count(*) FILTER (WHERE r.status = 1) AS leased,
-           min(r.run_at) FILTER (WHERE r.status IN (0, 2) AND r.run_at <= holdfast.now()) AS oldest
-      FROM holdfast.lane l
-     CROSS JOIN LATERAL (
-        SELECT c.status, c.run_at FROM holdfast.run c
-         WHERE c.lane = l.id AND c.status <= 3 AND c.deleted_at IS NULL AND c.run_at IS NOT NULL OFFSET 0) r
-     WHERE l.workflow_id = w.id) d
+    WITH RECURSIVE head AS (
+        SELECT l.id AS lane, h.priority
+          FROM holdfast.lane l
+         CROSS JOIN LATERAL (
+            SELECT r.priority FROM holdfast.run r
+             WHERE r.lane = l.id AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
+             ORDER BY r.priority DESC, r.run_at LIMIT 1) h
+         WHERE l.workflow_id = w.id
+        UNION ALL
+        SELECT p.lane, h.priority
+          FROM head p
+         CROSS JOIN LATERAL (
+            SELECT r.priority FROM holdfast.run r
+             WHERE r.lane = p.lane AND r.priority < p.priority
+               AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
+             ORDER BY r.priority DESC, r.run_at LIMIT 1) h
+    )
+    SELECT past.due, past.oldest, ahead.delayed, ahead.waiting
+      FROM (SELECT count(*) AS due, min(x.run_at) AS oldest
+              FROM (SELECT r.run_at
+                      FROM head h
+                     CROSS JOIN LATERAL (
+                        SELECT c.run_at FROM holdfast.run c
+                         WHERE c.lane = h.lane AND c.priority = h.priority AND c.run_at <= holdfast.now()
+                           AND c.status <= 3 AND c.deleted_at IS NULL AND c.run_at IS NOT NULL AND c.status IN (0, 2)
+                         ORDER BY c.run_at LIMIT $2) r
+                     LIMIT $2) x) past
+     CROSS JOIN (SELECT count(*) FILTER (WHERE x.status = 0) AS delayed, count(*) FILTER (WHERE x.status = 2) AS waiting
+                   FROM (SELECT r.status
+                           FROM head h
+                          CROSS JOIN LATERAL (
+                             SELECT c.status FROM holdfast.run c
+                              WHERE c.lane = h.lane AND c.priority = h.priority AND c.run_at > holdfast.now()
+                                AND c.status <= 3 AND c.deleted_at IS NULL AND c.run_at IS NOT NULL
+                              ORDER BY c.run_at LIMIT $2) r
+                          LIMIT $2) x) ahead) d
  WHERE w.tenant_id = $1
  ORDER BY w.name LIMIT 10000;

@@ -29,22 +29,83 @@ SELECT e.at / 60000000, e.name, count(*)
  GROUP BY 1, 2;
 
 -- name: measure_queues
--- How much each workflow of a tenant has to do. Served by run_claim and run_failed. Serves: stats.
--- takes: one (tenant int)
+-- How much each workflow of a tenant has to do. No more than `most` of its runs are counted that are due, none but the
+-- first so many that become due later, and no more than so many of the others, so that it stays cheap whatever is queued.
+-- Lanes and priorities are found by skipping through run_claim. Served by run_claim, run_state and run_failed. Serves:
+-- stats.
+-- takes: one (tenant int, most int)
 -- gives: (name text, paused bool, due bigint, delayed bigint, waiting bigint, leased bigint, failed bigint,
 --   oldest bigint)
 SELECT w.name, w.paused,
-       coalesce(sum(r.status IN (0, 2) AND r.run_at <= holdfast_now()), 0),
-       coalesce(sum(r.status = 0 AND r.run_at > holdfast_now()), 0),
-       coalesce(sum(r.status = 2 AND r.run_at > holdfast_now()), 0),
-       coalesce(sum(r.status = 1), 0),
-       (SELECT count(*) FROM run f INDEXED BY run_failed
-         WHERE f.workflow_id = w.id AND f.status = 5 AND f.deleted_at IS NULL),
-       min(CASE WHEN r.status IN (0, 2) AND r.run_at <= holdfast_now() THEN r.run_at END)
+       (WITH RECURSIVE head (lane, priority) AS (
+            SELECT l.id, (SELECT r.priority FROM run r INDEXED BY run_claim
+                           WHERE r.lane = l.id AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
+                           ORDER BY r.priority DESC LIMIT 1)
+              FROM lane l WHERE l.workflow_id = w.id
+            UNION ALL
+            SELECT p.lane, (SELECT r.priority FROM run r INDEXED BY run_claim
+                             WHERE r.lane = p.lane AND r.priority < p.priority
+                               AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
+                             ORDER BY r.priority DESC LIMIT 1)
+              FROM head p WHERE p.priority IS NOT NULL
+        )
+        SELECT count(*)
+          FROM (SELECT r.status FROM head h CROSS JOIN run r INDEXED BY run_claim ON r.lane = h.lane AND r.priority = h.priority
+                 WHERE h.priority IS NOT NULL AND r.run_at <= holdfast_now()
+                   AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL AND r.status IN (0, 2) LIMIT ?2) c),
+       (WITH RECURSIVE head (lane, priority) AS (
+            SELECT l.id, (SELECT r.priority FROM run r INDEXED BY run_claim
+                           WHERE r.lane = l.id AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
+                           ORDER BY r.priority DESC LIMIT 1)
+              FROM lane l WHERE l.workflow_id = w.id
+            UNION ALL
+            SELECT p.lane, (SELECT r.priority FROM run r INDEXED BY run_claim
+                             WHERE r.lane = p.lane AND r.priority < p.priority
+                               AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
+                             ORDER BY r.priority DESC LIMIT 1)
+              FROM head p WHERE p.priority IS NOT NULL
+        )
+        SELECT count(*)
+          FROM (SELECT r.status FROM head h CROSS JOIN run r INDEXED BY run_claim ON r.lane = h.lane AND r.priority = h.priority
+                 WHERE h.priority IS NOT NULL AND r.run_at > holdfast_now()
+                   AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL LIMIT ?2) c WHERE c.status = 0),
+       (WITH RECURSIVE head (lane, priority) AS (
+            SELECT l.id, (SELECT r.priority FROM run r INDEXED BY run_claim
+                           WHERE r.lane = l.id AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
+                           ORDER BY r.priority DESC LIMIT 1)
+              FROM lane l WHERE l.workflow_id = w.id
+            UNION ALL
+            SELECT p.lane, (SELECT r.priority FROM run r INDEXED BY run_claim
+                             WHERE r.lane = p.lane AND r.priority < p.priority
+                               AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
+                             ORDER BY r.priority DESC LIMIT 1)
+              FROM head p WHERE p.priority IS NOT NULL
+        )
+        SELECT count(*)
+          FROM (SELECT r.status FROM head h CROSS JOIN run r INDEXED BY run_claim ON r.lane = h.lane AND r.priority = h.priority
+                 WHERE h.priority IS NOT NULL AND r.run_at > holdfast_now()
+                   AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL LIMIT ?2) c WHERE c.status = 2),
+       (SELECT count(*) FROM (SELECT 1 FROM run r INDEXED BY run_state
+                               WHERE r.workflow_id = w.id AND r.status = 1 AND r.status + 0 >= 1 AND r.deleted_at IS NULL LIMIT ?2)),
+       (SELECT count(*) FROM (SELECT 1 FROM run r INDEXED BY run_failed
+                               WHERE r.workflow_id = w.id AND r.status = 5 AND r.deleted_at IS NULL LIMIT ?2)),
+       (WITH RECURSIVE head (lane, priority) AS (
+            SELECT l.id, (SELECT r.priority FROM run r INDEXED BY run_claim
+                           WHERE r.lane = l.id AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
+                           ORDER BY r.priority DESC LIMIT 1)
+              FROM lane l WHERE l.workflow_id = w.id
+            UNION ALL
+            SELECT p.lane, (SELECT r.priority FROM run r INDEXED BY run_claim
+                             WHERE r.lane = p.lane AND r.priority < p.priority
+                               AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
+                             ORDER BY r.priority DESC LIMIT 1)
+              FROM head p WHERE p.priority IS NOT NULL
+        )
+        SELECT min((SELECT r.run_at FROM run r INDEXED BY run_claim
+                     WHERE r.lane = h.lane AND r.priority = h.priority AND r.run_at <= holdfast_now()
+                       AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL AND r.status IN (0, 2)
+                     ORDER BY r.run_at LIMIT 1))
+          FROM head h WHERE h.priority IS NOT NULL)
   FROM workflow w
-  LEFT JOIN lane l ON l.workflow_id = w.id
-  LEFT JOIN run r INDEXED BY run_claim ON r.lane = l.id
-        AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
  WHERE w.tenant_id = ?1
- GROUP BY w.name
  ORDER BY w.name LIMIT 10000;

@@ -1,0 +1,239 @@
+/* Lists of runs: which of them, by the index that finds them, and then their rows.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "client/answer.h"
+#include "client/ask.h"
+#include "client/check.h"
+#include "client/client.h"
+#include "client/read.h"
+#include "util/buffer.h"
+#include "util/error.h"
+
+enum {
+    DEFAULT_LIMIT = 50,
+    FIRST_STEPS = 1000,     /* runs to look at before an index of rare ones is asked */
+    MOST_CANDIDATES = 4000, /* to be looked at at once */
+};
+
+#define PAGE_BYTES                                                                                 \
+    (INT64_C(16) << 20) /* of input, state, result and error; one run may hold more */
+
+static const hf_id highest = { { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+                                 0xff, 0xff, 0xff, 0xff, 0xff } };
+
+struct list {
+    hf_client *client;
+    const hf_filter *filter;
+    bool brief;
+    int limit;
+    hf_id before;   /* candidates come from before this */
+    hf_runs *page;  /* with room for `limit` */
+    int64_t bytes;  /* in it */
+    bool more;      /* one that matches and that the page has no room for */
+    bool exhausted; /* no candidates are left */
+    int candidates; /* to ask for at once */
+};
+
+/* ---- Candidates ---- */
+
+static bool by_queue(const hf_filter *filter)
+{
+    return filter->statuses || filter->workflow || filter->prefix || filter->overdue;
+}
+
+/* The index that leaves most runs out. Where there is none, all are looked at. */
+static enum hf__stmt source_of(const hf_filter *filter)
+{
+    if (!hf_id_is_zero(filter->parent))
+        return HF__STMT_FIND_CHILDREN;
+    if (filter->key && !filter->deleted)
+        return HF__STMT_FIND_BY_KEY;
+    if (filter->reference)
+        return HF__STMT_FIND_BY_REFERENCE;
+    if (filter->subject)
+        return HF__STMT_FIND_BY_SUBJECT;
+    if (filter->tag)
+        return HF__STMT_FIND_BY_TAG;
+    if (filter->deleted)
+        return HF__STMT_FIND_DELETED;
+    if (filter->overdue)
+        return HF__STMT_FIND_OVERDUE;
+    if (by_queue(filter))
+        return HF__STMT_FIND_BY_STATE;
+    return HF__STMT_FIND_NEWEST;
+}
+
+/* What a source takes after the tenant, the cursor and how many. */
+static hf_code fill_source(struct hf__ask *ask, const hf_filter *filter, hf_error *err)
+{
+    struct hf__cell *c = hf__table_row(&ask->in, 0) + 3;
+    char *end = NULL;
+    switch (ask->stmt) {
+    case HF__STMT_FIND_CHILDREN: c[0] = hf__uuid(&filter->parent); return HF_OK;
+    case HF__STMT_FIND_BY_KEY: c[0] = hf__text(filter->key); return HF_OK;
+    case HF__STMT_FIND_BY_REFERENCE: c[0] = hf__text(filter->reference); return HF_OK;
+    case HF__STMT_FIND_BY_SUBJECT: c[0] = hf__text(filter->subject); return HF_OK;
+    case HF__STMT_FIND_BY_TAG: c[0] = hf__text(filter->tag); return HF_OK;
+    default: /* by workflow */
+        end = filter->prefix ? hf__prefix_end(&ask->arena, filter->prefix) : NULL;
+        c[0] = hf__text(filter->workflow);
+        c[1] = hf__text(filter->prefix);
+        c[2] = hf__text(end);
+        if (ask->stmt == HF__STMT_FIND_BY_STATE)
+            c[3] = hf__number(filter->statuses ? filter->statuses : (1u << HF_STATUS_COUNT) - 1);
+        return filter->prefix && !end ? hf__nomem(err) : HF_OK;
+    }
+}
+
+/* Fills in the answer of `ask`, newest first. `steps`: for find_newest; 0: all. */
+static hf_code find(struct list *list, struct hf__ask *ask, int steps, hf_error *err)
+{
+    struct hf__cell *c = hf__table_row(&ask->in, 0);
+    hf_code code = HF_OK;
+    if (ask->stmt == HF__STMT_FIND_NEWEST) {
+        code =
+            hf__filter_fill(ask, list->client, list->filter, &list->before, list->candidates, err);
+        c[18] = hf__number_or_null(steps);
+    } else {
+        c[0] = hf__number(list->client->tenant_id);
+        c[1] = hf__uuid(&list->before);
+        c[2] = hf__number(list->candidates);
+        code = fill_source(ask, list->filter, err);
+    }
+    return code == HF_OK ? hf__ask_send(ask, err) : code;
+}
+
+/* ---- Rows ---- */
+
+static char *ids_json(struct hf__ask *found, int count)
+{
+    struct hf__buffer json = { 0 };
+    char id[HF_ID_TEXT];
+    for (int i = 0; i < count; i++) {
+        hf_id_format(hf__as_uuid(hf__table_row(&found->out, i)[0]), id);
+        hf__buffer_addf(&json, "%s\"%s\"", i ? "," : "[", id);
+    }
+    hf__buffer_add_text(&json, "]");
+    char *text = json.failed ? NULL : hf__arena_printf(&found->arena, "%s", json.data);
+    hf__buffer_free(&json);
+    return text;
+}
+
+/* Those that the page has room for; one more than that tells that the list goes on. */
+static void take_rows(struct list *list, const struct hf__table *rows, int total_column)
+{
+    int64_t held = 0;
+    for (int i = 0; i < rows->nrows && !list->more; i++) {
+        const struct hf__cell *row = hf__table_row(rows, i);
+        int64_t total = hf__as_number(row[total_column]);
+        list->more = list->page->count == (size_t)list->limit ||
+                     (list->page->count > 0 && list->bytes + total > PAGE_BYTES);
+        if (!list->more) {
+            hf__run_read(&list->page->items[list->page->count++], row);
+            held = total;
+        }
+    }
+    list->bytes += held;
+}
+
+static hf_code read_rows(struct list *list, struct hf__ask *found, hf_error *err)
+{
+    struct hf__ask ask;
+    char *ids = ids_json(found, found->out.nrows);
+    struct hf__cell *c = hf__ask_begin(&ask, list->client->engine, HF__STMT_READ_RUNS);
+    hf__table_init(&ask.out, hf__answer_arena(list->page), ask.out.ncolumns);
+    hf_code code = ids ? hf__filter_fill(&ask, list->client, list->filter, &list->before,
+                                         list->limit + 1 - (int)list->page->count, err)
+                       : hf__nomem(err);
+    c[18] = hf__text(ids);
+    c[19] = hf__number(list->bytes < PAGE_BYTES ? PAGE_BYTES - list->bytes : 0);
+    c[20] = hf__number(list->brief);
+    if (code == HF_OK)
+        code = hf__ask_send(&ask, err);
+    if (code == HF_OK)
+        take_rows(list, &ask.out, ask.out.ncolumns - 1);
+    hf__ask_end(&ask);
+    return code;
+}
+
+/* ---- Pages ---- */
+
+/* One round: candidates from a source, and the rows of those that match. What is common is among the newest; only where
+ * those are not enough, the index of the rare ones is asked, which costs more. */
+static hf_code go_on(struct list *list, enum hf__stmt source, hf_error *err)
+{
+    struct hf__ask found;
+    bool look_first = source == HF__STMT_FIND_BY_STATE || source == HF__STMT_FIND_OVERDUE;
+    hf__ask_begin(&found, list->client->engine, look_first ? HF__STMT_FIND_NEWEST : source);
+    hf_code code = find(list, &found, look_first ? FIRST_STEPS : 0, err);
+    if (code == HF_OK && look_first && found.out.nrows < list->candidates) {
+        hf__ask_end(&found);
+        hf__ask_begin(&found, list->client->engine, source);
+        code = find(list, &found, 0, err);
+    }
+    list->exhausted = found.out.nrows < list->candidates;
+    if (code == HF_OK && found.out.nrows > 0)
+        code = read_rows(list, &found, err);
+    if (code == HF_OK && found.out.nrows > 0)
+        list->before = hf__as_uuid(hf__table_row(&found.out, found.out.nrows - 1)[0]);
+    hf__ask_end(&found);
+    if (list->candidates < MOST_CANDIDATES)
+        list->candidates *= 4;
+    return code;
+}
+
+static hf_code fill_page(struct list *list, hf_error *err)
+{
+    hf_code code = HF_OK;
+    enum hf__stmt source = source_of(list->filter);
+    while (code == HF_OK && !list->more && !list->exhausted)
+        code = go_on(list, source, err);
+    if (code == HF_OK && list->more) {
+        char *next = hf__arena_alloc(hf__answer_arena(list->page), HF_ID_TEXT);
+        if (!next)
+            return hf__nomem(err);
+        hf_id_format(list->page->items[list->page->count - 1].id, next);
+        list->page->next = next;
+    }
+    return code;
+}
+
+static hf_code cursor_of(const hf_filter *filter, hf_id *before, hf_error *err)
+{
+    *before = highest;
+    if (!filter->cursor || hf_id_parse(filter->cursor, before))
+        return HF_OK;
+    return hf__fail(err, HF_INVALID,
+                    "\"%.60s\" is not a cursor: pass hf_runs.next of the page before",
+                    filter->cursor);
+}
+
+hf_code hf__list(hf_client *client, hf_runs **out, const hf_filter *filter, bool brief,
+                 hf_error *err)
+{
+    static const hf_filter any = HF_FILTER_INIT;
+    struct list list = { .client = client, .filter = filter ? filter : &any, .brief = brief };
+    hf_code code = hf__check_filter(list.filter, err);
+    if (code == HF_OK)
+        code = cursor_of(list.filter, &list.before, err);
+    if (code != HF_OK)
+        return code;
+    list.limit = list.filter->limit ? list.filter->limit : DEFAULT_LIMIT;
+    list.candidates = list.limit + 1;
+    list.page = hf__answer_new(sizeof *list.page);
+    if (list.page)
+        list.page->items = hf__arena_calloc(hf__answer_arena(list.page), (size_t)list.limit,
+                                            sizeof *list.page->items);
+    code = list.page && list.page->items ? fill_page(&list, err) : hf__nomem(err);
+    if (code == HF_OK)
+        *out = list.page;
+    else
+        hf__answer_free(list.page);
+    return code;
+}
+
+hf_code hf_list(hf_client *client, hf_runs **out, const hf_filter *filter, hf_error *err)
+{
+    return hf__list(client, out, filter, false, err);
+}
