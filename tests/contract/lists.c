@@ -196,6 +196,108 @@ static void the_last_page_has_no_next_even_if_it_is_full(void **state)
     assert_null(page->next);
 }
 
+static void pages_of_large_runs_end_early_and_leave_nothing_out(void **state)
+{
+    enum { RUNS = 40, LARGE = 1000000 };
+    hf_filter filter = HF_FILTER_INIT;
+    hf_trigger_spec spec = spec_of(WORK);
+    char *input = keep(malloc(LARGE + 1), free);
+    hf_id ids[RUNS];
+    int seen = 0;
+    (void)state;
+    memset(input, 'x', LARGE);
+    input[0] = input[LARGE - 1] = '"';
+    input[LARGE] = '\0';
+    spec.input = input;
+    for (int i = 0; i < RUNS; i++)
+        ids[i] = trigger_spec(&spec);
+    filter.limit = 1000;
+    for (const hf_runs *page = NULL; !page || page->next;) {
+        page = list(&filter);
+        assert_true(page->count > 0 && page->count * LARGE <= 16 << 20);
+        for (size_t i = 0; i < page->count; i++, seen++)
+            assert_true(hf_id_equal(page->items[i].id, ids[RUNS - 1 - seen]));
+        filter.cursor = page->next;
+    }
+    assert_int_equal(seen, RUNS);
+}
+
+/* ---- Rare ones ---- */
+
+enum { CROWD = 1500 }; /* more than are looked at before an index is asked */
+
+static void trigger_crowd(void)
+{
+    hf_trigger_spec *specs = keep(calloc(CROWD, sizeof *specs), free);
+    hf_triggered *answers = keep(calloc(CROWD, sizeof *answers), free);
+    for (int i = 0; i < CROWD; i++)
+        specs[i] = spec_of(WORK);
+    assert_ok(hf_trigger_many(fx.client, answers, specs, CROWD, &fx.error));
+}
+
+static void rare_runs_are_found_behind_a_crowd_by_every_filter(void **state)
+{
+    static const char *const tags[] = { "rare" };
+    hf_filter any = HF_FILTER_INIT;
+    hf_id in[HF_STATUS_COUNT];
+    (void)state;
+    define("rare.one");
+    hf_trigger_spec spec = spec_of("rare.one");
+    spec.key = spec.subject = spec.reference = "rare";
+    spec.tags = tags;
+    spec.tag_count = 1;
+    spec.delay = HF_HOURS(1);
+    hf_id rare = trigger_spec(&spec);
+    hf_id deleted = trigger(WORK);
+    change(deleted, HF_DELETE);
+    for (int status = HF_LEASED; status < HF_STATUS_COUNT; status++)
+        in[status] = run_that_is((hf_status)status, 0);
+    trigger_crowd();
+    const hf_filter one[] = {
+        { .version = any.version, .workflow = "rare.one" },
+        { .version = any.version, .prefix = "rare." },
+        { .version = any.version, .key = "rare" },
+        { .version = any.version, .subject = "rare" },
+        { .version = any.version, .reference = "rare" },
+        { .version = any.version, .tag = "rare" },
+        { .version = any.version, .prefix = "rare.", .statuses = 1u << HF_PENDING },
+    };
+    for (size_t i = 0; i < sizeof one / sizeof *one; i++)
+        expect_only(&one[i], rare);
+    for (int status = HF_LEASED; status < HF_STATUS_COUNT; status++) {
+        any.statuses = 1u << status;
+        expect_only(&any, in[status]);
+    }
+    any.statuses = 0;
+    any.deleted = true;
+    expect_only(&any, deleted);
+}
+
+static void a_crowd_is_paged_through_without_gaps_whatever_finds_it(void **state)
+{
+    hf_filter filters[] = { HF_FILTER_INIT, HF_FILTER_INIT, HF_FILTER_INIT, HF_FILTER_INIT };
+    (void)state;
+    filters[0].statuses = 1u << HF_PENDING;
+    filters[1].workflow = WORK;
+    filters[2].overdue = true;
+    filters[3].created_after = now();
+    trigger_crowd();
+    for (size_t i = 0; i < sizeof filters / sizeof *filters; i++) {
+        size_t seen = 0;
+        hf_id last = { { 0 } };
+        filters[i].limit = 400;
+        for (const hf_runs *page = NULL; !page || page->next;) {
+            page = list(&filters[i]);
+            for (size_t k = 0; k < page->count; k++, seen++) {
+                assert_true(seen == 0 || memcmp(page->items[k].id.bytes, last.bytes, 16) < 0);
+                last = page->items[k].id;
+            }
+            filters[i].cursor = page->next;
+        }
+        assert_int_equal(seen, CROWD);
+    }
+}
+
 static void a_cursor_that_is_none_is_refused(void **state)
 {
     hf_filter filter = HF_FILTER_INIT;
@@ -376,6 +478,9 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(deleted_runs_are_hidden_unless_asked_for),
     CONTRACT_TEST(pages_are_stable_while_others_write),
     CONTRACT_TEST(the_last_page_has_no_next_even_if_it_is_full),
+    CONTRACT_TEST(pages_of_large_runs_end_early_and_leave_nothing_out),
+    CONTRACT_TEST(rare_runs_are_found_behind_a_crowd_by_every_filter),
+    CONTRACT_TEST(a_crowd_is_paged_through_without_gaps_whatever_finds_it),
     CONTRACT_TEST(a_cursor_that_is_none_is_refused),
     CONTRACT_TEST(a_dry_run_counts_and_changes_nothing),
     CONTRACT_TEST(a_bulk_change_reaches_all_that_match_over_many_pages),

@@ -24,11 +24,16 @@ static const struct allowed {
     const char *reason;
 } allowed[] = {
     { "count_runs", "run: reads all of a tenant's", "counts what an operator's filter matches" },
-    { "list_runs", "run: reads all of a tenant's", "a page, from a cursor on, of any filter" },
+    { "find_newest", "run: reads all of a tenant's",
+      "for what has no index: time, step, flow key; else not beyond some runs" },
+    { "read_runs", "sorts", "the candidates of one page" },
+    { "find_by_key", "sorts", "one run of each workflow" },
+    { "find_deleted", "sorts", "a page of each workflow" },
+    { "find_by_state", "sorts",
+      "a page of each workflow and status, and what is pending and rare" },
+    { "find_overdue", "sorts", "what is due or past its deadline, and rare" },
     { "find_purgeable", "run: reads all of a tenant's", "walks once through all, page by page" },
-    { "list_children", "sorts", "the children of one run" },
     { "list_run_tasks", "sorts", "the tasks of one run" },
-    { "list_failed", "sorts", "a page of each workflow" },
     { "count_children", "sorts", "the children of one run" },
     { "list_workers", "sorts", "a table of some hundred rows" },
     { "live_patterns", "sorts", "a table of some hundred rows" },
@@ -99,9 +104,10 @@ static const char *text_of(const json_t *node, const char *name)
 static bool is_narrow(const char *condition)
 {
     static const char *const columns[] = {
-        "(id ",       "run_id ",          " id ",      "lane ",  "key ",     "parent ",
-        "(tag ",      "workflow_id ",     "subject ",  " tag ",  ".parent ", "slot ",
-        "outbox_id ", "subscription_id ", "assignee ", "due_at", "(xid ",    "(deleted_at "
+        "(id ",        "run_id ",          " id ",       "lane ",     "key ",     "parent ",
+        "(tag ",       "workflow_id ",     "subject ",   " tag ",     ".parent ", "slot ",
+        "outbox_id ",  "subscription_id ", "reference ", "assignee ", "due_at",   "(xid ",
+        "(deleted_at "
     };
     for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
         if (strstr(condition, columns[i]))
@@ -169,7 +175,7 @@ static void prepare(const struct hf__statement *statement)
     hf__arena_free(&arena);
 }
 
-static void check_statement(const struct hf__statement *statement)
+static json_t *plan_of(const struct hf__statement *statement)
 {
     char sql[2048];
     prepare(statement);
@@ -180,9 +186,15 @@ static void check_statement(const struct hf__statement *statement)
     assert_non_null(plan);
     if (getenv("HOLDFAST_SHOW_PLANS"))
         print_message("%s\n%s\n", statement->name, text);
+    pg_do(scratch.pg, "DEALLOCATE %s", statement->name);
+    return plan;
+}
+
+static void check_statement(const struct hf__statement *statement)
+{
+    json_t *plan = plan_of(statement);
     check_node(statement->name, json_object_get(json_array_get(plan, 0), "Plan"));
     json_decref(plan);
-    pg_do(scratch.pg, "DEALLOCATE %s", statement->name);
 }
 
 static void apply_settings(void)
@@ -245,12 +257,54 @@ static void fill(int runs)
     pg_do(scratch.pg, "ANALYZE");
 }
 
+/* ---- Lists ---- */
+
+/* What a list reads runs by; nothing else of the table may be read. */
+static const struct finder {
+    enum hf__stmt statement;
+    const char *indexes; /* separated by spaces */
+} finders[] = {
+    { HF__STMT_READ_RUNS, "run_pkey run_tag_pkey run_tag_run" },
+    { HF__STMT_FIND_NEWEST, "run_pkey run_tag_pkey run_tag_run" },
+    { HF__STMT_FIND_BY_SUBJECT, "run_subject" },
+    { HF__STMT_FIND_BY_REFERENCE, "run_reference" },
+    { HF__STMT_FIND_BY_TAG, "run_tag_pkey" },
+    { HF__STMT_FIND_BY_KEY, "run_key" },
+    { HF__STMT_FIND_CHILDREN, "run_parent" },
+    { HF__STMT_FIND_DELETED, "run_deleted_id" },
+    { HF__STMT_FIND_BY_STATE, "run_state run_claim" },
+    { HF__STMT_FIND_OVERDUE, "run_claim run_state" },
+};
+
+static void expect_indexes(const char *statement, const char *allowed_names, const json_t *node)
+{
+    const char *name = text_of(node, "Index Name");
+    if (is_big(text_of(node, "Relation Name")) && !strstr(allowed_names, *name ? name : "none"))
+        fail_msg("%s reads %s by %s", statement, text_of(node, "Relation Name"), name);
+    size_t index;
+    json_t *child;
+    json_array_foreach(json_object_get(node, "Plans"), index, child)
+        expect_indexes(statement, allowed_names, child);
+}
+
+static void check_finders(void)
+{
+    for (size_t i = 0; i < sizeof finders / sizeof *finders; i++) {
+        const struct hf__statement *statement = &hf__postgres_statements[finders[i].statement];
+        json_t *plan = plan_of(statement);
+        expect_indexes(statement->name, finders[i].indexes,
+                       json_object_get(json_array_get(plan, 0), "Plan"));
+        json_decref(plan);
+    }
+}
+
 /* ---- Tests ---- */
 
 static void on_an_empty_database_no_statement_reads_a_whole_table(void **state)
 {
     (void)state;
     check_all();
+    check_finders();
 }
 
 /* What is planned here must serve when the tables have grown and nobody has analyzed them again. */
@@ -259,6 +313,7 @@ static void on_a_database_with_three_runs_no_statement_reads_a_whole_table(void 
     (void)state;
     fill(3);
     check_all();
+    check_finders();
 }
 
 static void on_a_full_database_no_statement_reads_a_whole_table(void **state)
@@ -266,6 +321,7 @@ static void on_a_full_database_no_statement_reads_a_whole_table(void **state)
     (void)state;
     fill(RUNS);
     check_all();
+    check_finders();
 }
 
 static int64_t scans_of(const char *relation)

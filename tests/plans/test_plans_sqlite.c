@@ -48,9 +48,24 @@ static const struct allowed {
     { "live_patterns", "USE TEMP B-TREE", "a table of some hundred rows" },
     { "list_tenants", "USE TEMP B-TREE", "a table of some hundred rows" },
     { "list_workflows", "USE TEMP B-TREE", "a table of some hundred rows" },
-    { "list_children", "USE TEMP B-TREE", "the children of one run" },
-    { "list_failed", "SCAN p", "one page" },
-    { "list_failed", "USE TEMP B-TREE", "runs that failed and that nobody cared for yet" },
+    { "read_runs", "USE TEMP B-TREE", "the candidates of one page" },
+    { "read_runs", "SCAN c", "the candidates of one page" },
+    { "read_runs", "SCAN p", "one page" },
+    { "read_runs", "SCAN (subquery", "one page" },
+    { "find_newest", "SCAN n", "what it looks at, one by one" },
+    { "find_by_key", "USE TEMP B-TREE", "one run of each workflow" },
+    { "find_deleted", "USE TEMP B-TREE", "a page of each workflow" },
+    { "find_by_state", "USE TEMP B-TREE",
+      "a page of each workflow and status, and what is pending and rare" },
+    { "find_overdue", "SCAN p", "the rows of the recursion at hand" },
+    { "find_overdue", "SCAN h", "lanes and priorities" },
+    { "find_overdue", "SCAN n", "what is due or past its deadline, and rare" },
+    { "find_overdue", "UNION USING TEMP B-TREE", "what is due or past its deadline, and rare" },
+    { "find_overdue", "USE TEMP B-TREE", "what is due or past its deadline, and rare" },
+    { "measure_queues", "SCAN p", "the rows of the recursion at hand" },
+    { "measure_queues", "SCAN h", "lanes and priorities" },
+    { "measure_queues", "SCAN c", "no more than are counted at most" },
+    { "measure_queues", "SCAN (subquery", "no more than are counted at most" },
     { "count_children", "USE TEMP B-TREE", "the children of one run" },
     { "list_run_tasks", "USE TEMP B-TREE", "the tasks of one run" },
     { "insert_outbox", "SEARCH s USING INDEX sqlite_autoindex_subscription_2 (tenant_id=?)",
@@ -118,16 +133,16 @@ static bool is_allowed(const char *statement, const char *step)
 /* A search by the tenant alone reads all its runs. */
 static bool is_wide(const char *step)
 {
-    return strstr(step, "(tenant_id=?)") != NULL;
+    return strstr(step, "(tenant_id=?)") &&
+           !strstr(step, "autoindex_workflow_"); /* of which there are few */
 }
 
 static void check_step(const char *statement, const char *step)
 {
     bool scan = starts_with(step, "SCAN") && !strstr(step, "VIRTUAL TABLE"); /* json_each */
     bool bad = scan || strstr(step, "TEMP B-TREE") || is_wide(step);
-    static const char *const pages[] = { "list_runs",      "count_runs",   "find_purgeable",
-                                         "list_workflows", "list_letters", "list_failed",
-                                         "measure_queues" };
+    static const char *const pages[] = { "count_runs", "find_purgeable", "list_workflows",
+                                         "list_letters", "measure_queues" };
     for (size_t i = 0; i < sizeof pages / sizeof *pages; i++)
         if (is_wide(step) && strcmp(statement, pages[i]) == 0)
             return; /* what an operator asks for may be all of a tenant's */
@@ -262,8 +277,9 @@ static int set_up(void **state)
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
     run_sql("PRAGMA synchronous = OFF");
     sqlite3_create_function(db, "holdfast_now", 0, SQLITE_UTF8, NULL, return_zero, NULL, NULL);
-    sqlite3_create_function(db, "holdfast_uuid_text", 1, SQLITE_UTF8, NULL, return_zero, NULL,
-                            NULL);
+    static const char *const others[] = { "holdfast_uuid_text", "holdfast_uuid" };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        sqlite3_create_function(db, others[i], 1, SQLITE_UTF8, NULL, return_zero, NULL, NULL);
     return 0;
 }
 
