@@ -125,7 +125,8 @@ typedef enum hf_wait_for {
 } hf_wait_for;
 
 /* Starts runs whose ends can be waited for, and that are cancelled with this one. All of them or none; `ids` has room for
- * `count` ids. */
+ * `count` ids. HF_TOO_LARGE: the ids, 39 bytes each, are larger than the client's max_payload (26,000 fit into the default);
+ * start them in several calls, and wait for all of them in one. */
 HF_PUBLIC hf_code hf_children_start(hf_ctx *ctx, const char *name, const hf_trigger_spec *specs,
                                     size_t count, hf_id *ids) HF_MUST_CHECK;
 /* HF_TIMEOUT when `timeout` us (0: none) have passed first; `ends` has room for `count`, in the order of `ids`, which are

@@ -89,6 +89,13 @@ hf_code hf_children_start(hf_ctx *ctx, const char *name, const hf_trigger_spec *
     char *output = write_ids(ids, count);
     if (!output)
         return hf__function_end(ctx, HF_NOMEM, "%s", hf_code_meaning(HF_NOMEM));
+    if (strlen(output) > hf__function_max_payload(ctx)) {
+        free(output);
+        return hf__fail(&ctx->function->error, HF_TOO_LARGE,
+                        "the ids of %zu children are larger than max_payload: start them in "
+                        "several calls",
+                        count);
+    }
     hf_transition extra = { .children = specs, .child_count = count };
     const struct hf__record record = {
         .op = "children",

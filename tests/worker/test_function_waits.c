@@ -575,6 +575,31 @@ static void thousands_of_children_are_one_wait(void **state)
     assert_true(atomic_load(&scene.calls) <= 4); /* not one turn for each */
 }
 
+static hf_code starts_too_many(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    enum { TOO_MANY = 27000 };
+    hf_trigger_spec *specs = calloc(TOO_MANY, sizeof *specs);
+    hf_id *ids = calloc(TOO_MANY, sizeof *ids);
+    (void)input, (void)err, (void)arg;
+    for (size_t i = 0; i < TOO_MANY; i++) {
+        specs[i] = (hf_trigger_spec)HF_TRIGGER_INIT;
+        specs[i].workflow = CHILD;
+    }
+    hf_code code = hf_children_start(ctx, "fan", specs, TOO_MANY, ids);
+    free(specs);
+    free(ids);
+    return code;
+}
+
+static void more_children_than_a_step_remembers_are_refused(void **state)
+{
+    (void)state;
+    hf_run *run = world_wait(begin_family(starts_too_many));
+    assert_int_equal(run->status, HF_FAILED);
+    assert_non_null(strstr(run->last_error, "start them in several calls"));
+    hf_run_free(run);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, world_set_up, world_tear_down)
@@ -600,6 +625,7 @@ int main(void)
         TEST(cancelling_the_parent_cancels_its_children),
         TEST(a_child_of_an_unknown_workflow_is_the_callers_to_handle),
         TEST(thousands_of_children_are_one_wait),
+        TEST(more_children_than_a_step_remembers_are_refused),
     };
     return world_run_tests("function_waits", tests, sizeof tests / sizeof *tests);
 }
