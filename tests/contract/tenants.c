@@ -87,6 +87,8 @@ static void a_stranger_cannot_change_or_signal_a_run(void **state)
     }
     signal.name = "s";
     assert_code(hf_signal(fx.other, held->run.id, &signal, NULL, &fx.error), HF_NOT_FOUND);
+    assert_ok(hf_purge_count(fx.other, &removed, NULL, now() + 1, &fx.error));
+    assert_int_equal(removed, 0);
     assert_ok(hf_purge(fx.other, &removed, NULL, now() + 1, &fx.error));
     assert_int_equal(removed, 0);
     assert_string_equal(before, dump());

@@ -94,7 +94,7 @@ class PostgresOnSmallTables(Postgres):
         except BaseException:
             self.close()
             raise
-        self.url = self.url.replace("@/postgres?", "@/small?")
+        self.url = self.direct = self.url.replace("@/postgres?", "@/small?")
 
 
 def postgres_without_any_room(directory):

@@ -33,7 +33,7 @@ class Restored(Postgres):
         if self.identity:
             os.chown(self.directory, self.identity["user"], self.identity["group"])
         self.port = free_port()
-        self.url = f"postgres://postgres@/postgres?host={self.directory}&port={self.port}"
+        self.url = self.direct = f"postgres://postgres@/postgres?host={self.directory}&port={self.port}"
         self.start()
 
 

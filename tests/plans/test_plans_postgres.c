@@ -41,6 +41,7 @@ static const struct allowed {
     { "list_tenants", "sorts", "a table of some hundred rows" },
     { "count_minutes", "sorts", "the minutes of an hour" },
     { "lock_flow", "sorts", "the workflows of one claim" },
+    { "announce_outbox", "sorts", "the tenants of one flush" },
     { "claim_limited", "sorts", "the runs of one claim" },
     { "measure_store", "signal: reads a whole index", "no more than are counted at most" },
     { "measure_store", "dead_letter: reads a whole index", "no more than are counted at most" },
