@@ -118,8 +118,7 @@ typedef struct hf_exec_options {
 HF_PUBLIC hf_code hf_worker_exec(hf_worker *worker, const char *pattern,
                                  const hf_exec_options *options, hf_error *err) HF_MUST_CHECK;
 
-/* Works until hf_worker_stop, also through outages of the store. Returns HF_OK after a graceful stop; HF_UNAVAILABLE if it was
- * stopped before it ever reached the store. */
+/* Works until hf_worker_stop, also through outages of the store. Returns HF_OK after a graceful stop. */
 HF_PUBLIC hf_code hf_worker_run(hf_worker *worker, hf_error *err) HF_MUST_CHECK;
 /* No new claims; running handlers finish or are given back within the stop limit. Async-signal-safe. A second call
  * gives back at once. */

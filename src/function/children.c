@@ -138,7 +138,8 @@ static bool went_wrong(hf_status status)
     return status == HF_FAILED || status == HF_CANCELLED;
 }
 
-/* A value as it is handed out: written without spaces; NULL for null. Numbers that no int64 holds come out as reals. */
+/* A value as it is handed out: written without spaces; NULL for null. Numbers that no int64 holds come out as reals; what the
+ * parser does not take ("\\u0000", 1e400) comes out as it is. */
 static const char *value_of(hf_ctx *ctx, const struct hf__json_member *member)
 {
     if (member->value_length == 4 && memcmp(member->value, "null", 4) == 0)
@@ -147,8 +148,9 @@ static const char *value_of(hf_ctx *ctx, const struct hf__json_member *member)
     if (!json)
         json = json_loadb(member->value, member->value_length,
                           JSON_DECODE_ANY | JSON_DECODE_INT_AS_REAL, NULL);
-    char *text = json_dumps(json, JSON_COMPACT | JSON_ENCODE_ANY);
-    const char *copy = text ? hf__arena_strdup(&ctx->arena, text) : NULL;
+    char *text = json ? json_dumps(json, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+    const char *copy = text ? hf__arena_strdup(&ctx->arena, text)
+                            : hf__arena_strndup(&ctx->arena, member->value, member->value_length);
     free(text);
     json_decref(json);
     return copy;

@@ -99,13 +99,13 @@ struct hf__postgres_patience {
     int64_t began;    /* monotonic us */
     int64_t heard_at; /* the same: when something was last sent or received */
     int64_t most;     /* us in all, whatever the server says; 0: as long as it is at work */
+    bool asks;        /* a second connection is asked whether it is */
     bool over;        /* the connection was shut */
 };
 
 enum {
     HF__PATIENCE_NONE = 1,   /* times answer_limit: nobody is asked */
-    HF__PATIENCE_WRITE = 6,  /* a transaction */
-    HF__PATIENCE_READ = 30,  /* a statement by itself */
+    HF__PATIENCE_WORK = 60,  /* ten minutes unless told otherwise */
     HF__PATIENCE_ENDLESS = 0 /* a migration */
 };
 
@@ -151,7 +151,6 @@ struct hf__conn {
     bool committed; /* since the last drain COMMIT was answered with success */
     hf__told told;  /* called before the answer to COMMIT is waited for; NULL: nobody asked */
     void *told_arg;
-    bool brief; /* between begin and the answer to its commit or rollback */
     struct hf__postgres_patience patience;  /* of the present drain */
     int silences;                           /* the database's when it connected */
     unsigned char prepared[HF__STMT_COUNT]; /* enum hf__postgres_prepared */

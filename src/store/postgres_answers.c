@@ -149,11 +149,13 @@ static void settle_prepared(struct hf__conn *conn)
             conn->prepared[i] = HF__UNPREPARED;
 }
 
-/* One answer. The first failure that matters is kept in *code and err. False: there is nothing more to read. */
+/* One answer. The first failure that matters is kept in *code and err: none behind a COMMIT that was answered well, where a
+ * wake-up may fail and the connection break. False: there is nothing more to read. */
 static bool drain_one(struct hf__conn *conn, const struct hf__postgres_owed *owed, hf_code *code,
                       hf_error *err)
 {
-    bool matters = *code == HF_OK && !owed->forgiven;
+    bool behind_commit = conn->committed && owed->step == HF__STEP_SYNC;
+    bool matters = *code == HF_OK && !owed->forgiven && !behind_commit;
     hf_code own = HF_OK;
     bool whole = take_answer(conn, owed, &own, matters ? err : NULL);
     if (!whole) {
@@ -189,15 +191,14 @@ hf_code hf__postgres_drain(struct hf__conn *conn, int awaited, hf_error *err)
     int read = 0;
     conn->refused = false;
     conn->committed = false;
-    hf__postgres_patience(&conn->patience, conn->db, conn->pg,
-                          conn->brief ? HF__PATIENCE_WRITE : HF__PATIENCE_READ);
+    hf__postgres_patience(&conn->patience, conn->db, conn->pg, HF__PATIENCE_WORK);
     while (read < conn->owed_count && !may_stop(conn, read, awaited)) {
         tell(conn, &conn->owed[read], code);
         if (!drain_one(conn, &conn->owed[read], &code, err))
             break;
         read++;
     }
-    if (read < awaited && code == HF_OK)
+    if (read < awaited && code == HF_OK && !conn->committed)
         code = hf__postgres_fail(err, NULL, conn->pg, "a statement");
     if (conn->patience.over && code == HF_UNAVAILABLE)
         hf__postgres_fail_silent(conn->db, err);

@@ -152,7 +152,6 @@ hf_code hf__postgres_begin(struct hf__conn *conn, hf_error *err)
     if (code != HF_OK)
         return code;
     conn->in_transaction = true;
-    conn->brief = true;
     conn->settings_queued = false;
     conn->told = NULL;
     return ensure_settings(conn, err);
@@ -311,9 +310,7 @@ hf_code hf__postgres_commit(struct hf__conn *conn, const struct hf__wake *wake, 
         return code;
     }
     code = hf__postgres_drain(conn, awaited, err);
-    conn->in_transaction = conn->brief = !conn->committed && !conn->lost;
-    if (conn->committed && code == HF_UNAVAILABLE)
-        code = HF_OK; /* it was answered before the connection broke */
+    conn->in_transaction = !conn->committed && !conn->lost;
     /* Committed in spite of an error: an answer could not be kept, so to the caller it is lost. */
     *unknown = code != HF_OK && (conn->committed || (conn->lost && !conn->refused));
     return code;
@@ -337,7 +334,6 @@ void hf__postgres_rollback(struct hf__conn *conn)
     conn->in_transaction = false;
     if (ready)
         hf__postgres_drain(conn, conn->owed_count, NULL);
-    conn->brief = false;
     if (!ready || PQtransactionStatus(conn->pg) != PQTRANS_IDLE)
         hf__postgres_abandon(conn);
 }

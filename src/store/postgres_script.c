@@ -67,7 +67,7 @@ static hf_code restore_settings(struct hf__conn *conn, hf_error *err)
     const char *settings = conn->db->statements[HF__STMT_APPLY_SETTINGS].sql;
     return check_plain(
         conn->pg,
-        hf__postgres_ask(conn->pg, conn->db, HF__PATIENCE_WRITE, settings, 1, session_wide),
+        hf__postgres_ask(conn->pg, conn->db, HF__PATIENCE_WORK, settings, 1, session_wide),
         "a setting", err);
 }
 
@@ -108,7 +108,7 @@ hf_code hf__postgres_script(struct hf__conn *conn, const char *sql, hf_error *er
 
 static PGresult *ask_briefly(PGconn *pg, struct hf__database *db, const char *sql)
 {
-    return hf__postgres_ask(pg, db, HF__PATIENCE_WRITE, sql, 0, NULL);
+    return hf__postgres_ask(pg, db, HF__PATIENCE_WORK, sql, 0, NULL);
 }
 
 /* One try in a transaction of its own, which stays open if the lock was got. */

@@ -65,31 +65,35 @@ hf_code hf__postgres_dial(PGconn **out, struct hf__database *db, hf_error *err)
     return code;
 }
 
-/* Asks on a connection of its own whether a session is at work. A server that answers, if only by refusing the
- * connection, is given the benefit of the doubt. */
-static bool is_at_work(struct hf__database *db, int pid)
+/* Asks something about a session on a connection of its own. False: the server is silent. One that refuses the connection
+ * answers, and is given the benefit of the doubt. */
+static bool ask_about(struct hf__database *db, int pid, enum hf__stmt stmt, bool *yes)
 {
     PGconn *pg = NULL;
     int64_t began = hf__monotonic_us();
-    if (hf__postgres_dial_anyway(&pg, &db->url, NULL) != HF_OK) {
-        bool silent = timed_out(db, began);
-        if (silent)
-            note_silence(db);
-        return !silent;
-    }
+    *yes = true;
+    if (hf__postgres_dial_anyway(&pg, &db->url, NULL) != HF_OK)
+        return !timed_out(db, began);
     char pids[2][16];
     snprintf(pids[0], sizeof pids[0], "%d", pid);
     snprintf(pids[1], sizeof pids[1], "%d", PQbackendPID(pg));
     const char *values[] = { pids[0], pids[1] };
-    PGresult *result = hf__postgres_ask(pg, db, HF__PATIENCE_NONE,
-                                        db->statements[HF__STMT_IS_AT_WORK].sql, 2, values);
+    PGresult *result =
+        hf__postgres_ask(pg, db, HF__PATIENCE_NONE, db->statements[stmt].sql, 2, values);
     bool answered = PQntuples(result) == 1;
-    bool works = answered && PQgetvalue(result, 0, 0)[0] == 't';
-    if (!answered)
-        note_silence(db);
+    *yes = answered && PQgetvalue(result, 0, 0)[0] == 't';
     PQclear(result);
     PQfinish(pg);
-    return works;
+    return answered;
+}
+
+static bool is_at_work(struct hf__database *db, int pid)
+{
+    bool works;
+    bool answered = ask_about(db, pid, HF__STMT_IS_AT_WORK, &works);
+    if (!answered)
+        note_silence(db);
+    return answered && works;
 }
 
 /* ---- Waiting for an answer ---- */
@@ -103,6 +107,7 @@ void hf__postgres_patience(struct hf__postgres_patience *patience, struct hf__da
         .pid = PQbackendPID(pg),
         .began = now,
         .heard_at = now,
+        .asks = times != HF__PATIENCE_NONE,
     };
     if (__builtin_mul_overflow(db->url.answer_limit, (int64_t)times, &patience->most))
         patience->most = INT64_MAX;
@@ -114,14 +119,18 @@ static int64_t time_left(const struct hf__postgres_patience *patience)
     return left > 0 ? left : 0;
 }
 
-/* False: it is given up. libpq then finds the end of the connection where it would wait for ever. */
+/* False: it is given up. libpq then finds the end of the connection where it would wait for ever. A session that works on
+ * is ended, so that its locks do not stand in the way of who tries again. */
 static bool wait_on(PGconn *pg, struct hf__postgres_patience *patience)
 {
+    bool works = patience->asks && is_at_work(patience->db, patience->pid), ended;
     bool may = patience->most == 0 || hf__monotonic_us() - patience->began < patience->most;
-    if (may && is_at_work(patience->db, patience->pid)) {
+    if (works && may) {
         patience->heard_at = hf__monotonic_us();
         return true;
     }
+    if (works)
+        (void)ask_about(patience->db, patience->pid, HF__STMT_END_SESSION, &ended);
     patience->over = true;
     shutdown(PQsocket(pg), SHUT_RDWR);
     return PQconsumeInput(pg) == 1;
@@ -187,6 +196,6 @@ hf_code hf__postgres_fail_silent(const struct hf__database *db, hf_error *err)
     return hf__postgres_fail_as(
         err, HF_UNAVAILABLE, "08006",
         "PostgreSQL did not answer within %s, and does not say that it is at "
-        "work on it (answer_timeout)",
+        "work on it, or was at work for too long (answer_timeout)",
         limit);
 }

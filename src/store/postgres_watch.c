@@ -132,7 +132,7 @@ static hf_code call_out(struct hf__database *db, const char *nonce, hf_error *er
         return code;
     const char *values[] = { HF__POSTGRES_WAKE_CHANNEL, nonce };
     const char *sql = db->statements[HF__STMT_NOTIFY_RUNS].sql;
-    code = check_done(pg, hf__postgres_ask(pg, db, HF__PATIENCE_WRITE, sql, 2, values), err);
+    code = check_done(pg, hf__postgres_ask(pg, db, HF__PATIENCE_WORK, sql, 2, values), err);
     PQfinish(pg);
     return code;
 }
@@ -170,7 +170,7 @@ static hf_code test_hearing(struct hf__watch *watch, struct hf__database *db, bo
 
 static hf_code listen_on(PGconn *pg, struct hf__database *db, const char *command, hf_error *err)
 {
-    return check_done(pg, hf__postgres_ask(pg, db, HF__PATIENCE_WRITE, command, 0, NULL), err);
+    return check_done(pg, hf__postgres_ask(pg, db, HF__PATIENCE_WORK, command, 0, NULL), err);
 }
 
 static hf_code start_listening(struct hf__watch *watch, struct hf__database *db, hf_error *err)

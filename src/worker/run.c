@@ -35,20 +35,25 @@ static hf_code enrol(hf_worker *worker, hf_error *err)
         code = hf__identity_describe(worker, err);
     if (code == HF_OK)
         code = hf__identity_register(worker, err);
-    if (code == HF_OK)
-        code = hf__engine_listen(worker->engine, &worker->ear, hf__claimer_hear, worker, err);
     return code;
+}
+
+static bool is_stopped(hf_worker *worker)
+{
+    return atomic_load(&worker->stop_calls) > 0;
 }
 
 /* The store was there when it was opened. If it has gone since, a worker waits for it, as it does later in its life. */
 static hf_code prepare(hf_worker *worker, hf_error *err)
 {
     hf_code code;
-    while ((code = enrol(worker, err)) == HF_UNAVAILABLE && atomic_load(&worker->stop_calls) == 0) {
+    while ((code = enrol(worker, err)) == HF_UNAVAILABLE && !is_stopped(worker)) {
         hf__worker_heard_from_store(worker, code, err);
         nanosleep(&(struct timespec){ .tv_nsec = ENROL_PAUSE_NS }, NULL);
     }
     hf__worker_heard_from_store(worker, code, err);
+    if (code == HF_OK)
+        code = hf__engine_listen(worker->engine, &worker->ear, hf__claimer_hear, worker, err);
     return code;
 }
 
@@ -147,6 +152,8 @@ hf_code hf_worker_run(hf_worker *worker, hf_error *err)
         if (code == HF_OK)
             hf__worker_say(worker, HF_WORKER_STARTED, worker->name);
         end(worker, &crew);
+    } else if (code == HF_UNAVAILABLE && is_stopped(worker)) {
+        code = HF_OK; /* nothing was begun */
     }
     if (worker->ear)
         hf__engine_unlisten(worker->ear);

@@ -8,9 +8,10 @@ usage: reconnect.py [--only NAME]
 import sys
 import time
 
-from processes import check, wait_until
+from processes import check, run_program, wait_until
 from runner import Runner
 from scene import Scene
+from stores import Postgres
 
 LONG = '{"ms":1500,"stubborn":1}'
 
@@ -102,7 +103,26 @@ def a_worker_that_waits_for_its_store_can_be_stopped(directory):
         wait_until(lambda: scene.lines("store_lost"), "the worker misses its store")
         time.sleep(0.5)
         check(worker.alive(), f"the worker gave up: {worker.said()}")
-        check(worker.stop() == 1 and "cannot connect" in worker.said(), f"it did not say why: {worker.said()}")
+        check(worker.stop() == 0, f"it did not stop well: {worker.said()}")
+
+
+def a_commit_that_nobody_can_be_told_of_is_a_commit(directory):
+    """NOTIFY waits for a lock that another session keeps while its own commit waits for a standby that is not there."""
+    server = Postgres(directory, settings=("synchronous_standby_names=nobody", "synchronous_commit=local"))
+    with Scene(directory, "postgres", server) as scene:
+        scene.worker()
+        await_idle(scene)
+        stuck = scene.spawn("stuck", [server.bin / "psql", "-Xq", "-c", "SET synchronous_commit = on", "-c",
+                                      "BEGIN; NOTIFY stuck; CREATE TABLE stuck (); COMMIT", server.direct])
+        wait_until(lambda: server.ask("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'") == [("1",)],
+                   "a session holds the lock")
+        run = run_program("trigger", "crash.work", '{"ms":3}', "--quiet", "--store", server.url)
+        stuck.kill()
+        server.ask("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+        check(run.stdout.strip(), "the run is named")
+        wait_until(lambda: scene.lines("start"), "the run begins")
+        check(server.ask("SELECT count(*) FROM {run} WHERE workflow_id IN (SELECT id FROM {workflow} "
+                         "WHERE name = 'crash.work')") == [("1",)], "it is there once")
 
 
 def main():
@@ -117,6 +137,7 @@ def main():
                 a_worker_that_starts_in_an_outage_waits_for_its_end)
     runner.case("a worker that still waits for its store can be stopped",
                 a_worker_that_waits_for_its_store_can_be_stopped)
+    runner.case("a commit that nobody can be told of is a commit", a_commit_that_nobody_can_be_told_of_is_a_commit)
     runner.finish()
 
 

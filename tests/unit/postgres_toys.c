@@ -81,7 +81,7 @@ static bool used_by_driver(int stmt)
 {
     return stmt == HF__STMT_NOTIFY_WORKERS || stmt == HF__STMT_NOTIFY_RUNS ||
            stmt == HF__STMT_APPLY_SETTINGS || stmt == HF__STMT_TRY_MIGRATE_LOCK ||
-           stmt == HF__STMT_IS_AT_WORK;
+           stmt == HF__STMT_IS_AT_WORK || stmt == HF__STMT_END_SESSION;
 }
 
 static void place_toys(void)

@@ -126,13 +126,17 @@ static void a_transaction_is_not_waited_for_without_end(void **state)
     NEED_SERVER();
     struct hf__database *hasty = opened_with("answer_timeout=100ms");
     struct hf__conn *conn = connected(hasty);
-    struct hf__table minute = one_number(60);
+    struct hf__table minutes = one_number(600);
+    int pid = (int)ask_number(conn, BACKEND);
     bool unknown = true;
     ok(driver->begin(conn, &failure));
-    ok(ask(conn, SLEEP, &minute, NULL, &failure));
+    ok(ask(conn, SLEEP, &minutes, NULL, &failure));
     assert_failed(driver->commit(conn, NULL, &unknown, &failure), HF_UNAVAILABLE, "08006");
     assert_non_null(strstr(failure.message, "answer_timeout"));
     assert_true(unknown && driver->lost(conn));
+    for (int i = 0; i < 6000 && kill(pid, 0) == 0; i++)
+        usleep(10000);
+    assert_int_not_equal(kill(pid, 0), 0); /* it does not work on for nobody */
     driver->disconnect(conn);
     driver->close(hasty);
 }

@@ -49,6 +49,14 @@ SELECT $2::int <> pg_catalog.pg_backend_pid()
                    WHERE a.pid = $1 AND a.state NOT LIKE 'idle%'
                      AND a.wait_event_type IS DISTINCT FROM 'Client') AS works;
 
+-- name: end_session
+-- Ends a session that was at work for too long. Not behind a pooler, as above: the number might be somebody else's. Serves: a
+-- connection that is given up.
+-- only: postgres
+-- takes: one (pid int, own_pid int)
+-- gives: (ended bool)
+SELECT CASE WHEN $2::int = pg_catalog.pg_backend_pid() THEN pg_catalog.pg_terminate_backend($1::int) ELSE false END AS ended;
+
 -- name: try_migrate_lock
 -- One migration at a time; the lock ends with the transaction. The number spells "holdfast". Serves: migrations.
 -- only: postgres
