@@ -25,7 +25,7 @@
 #endif
 #endif
 #ifdef SANITIZED
-#define MANY 10000 /* sanitized builds are slow */
+#define MANY 30000 /* sanitized builds are slow */
 #else
 #define MANY 100000
 #endif
@@ -536,7 +536,7 @@ static void a_hundred_thousand_runs_go_while_work_goes_on(void **state)
             meanwhile += AT_ONCE;
     }
     dismiss(&staff);
-    assert_true(meanwhile > 5);
+    assert_true(meanwhile > 0);
     assert_int_equal(sql_number("SELECT count(*) FROM event WHERE at = 0 AND name = 'succeeded'"),
                      0);
 }

@@ -74,26 +74,36 @@ static void join_worker(void)
     hf_worker_free(worker);
 }
 
-/* The test's clock stands still, so the lease never ends: only an adoption brings the run back. */
-static void a_worker_gives_back_what_it_claimed_without_hearing_of_it(void **state)
+/* One run, of whose claim the answer is lost, unless the engine's own work comes between: then of that. */
+static hf_id lose_a_claim(void)
 {
     hf_trigger_spec spec = spec_of(WORK);
     hf_run *run = NULL;
-    (void)state;
     spec.delay = HF_SECONDS(1);
     hf_id id = trigger_spec(&spec);
-    start_worker();
     while (!atomic_load(&worker->idle)) /* a claim that finds nothing must not be the one */
         nap();
-    int lost = answers_lost();
+    atomic_store(&calls, 0);
     lose_answers(1);
     advance(HF_SECONDS(1));
-    hf_code code = hf_wait(fx.client, &run, id, HF_SECONDS(20), &fx.error);
+    assert_ok(hf_wait(fx.client, &run, id, HF_SECONDS(60), &fx.error));
     hf_run_free(run);
+    lose_answers(0);
+    return id;
+}
+
+/* The test's clock stands still, so the lease never ends: only an adoption brings the run back. */
+static void a_worker_gives_back_what_it_claimed_without_hearing_of_it(void **state)
+{
+    hf_id id;
+    int tries = 0;
+    (void)state;
+    start_worker();
+    do
+        id = lose_a_claim();
+    while (!strstr(journal(id), "given_back") && ++tries < 20);
     hf_worker_stop(worker);
     join_worker();
-    assert_code(code, HF_OK);
-    assert_int_equal(answers_lost(), lost + 1);
     expect_journal(id, "created started given_back started succeeded");
     assert_int_equal(get(id)->attempt, 1);
     /* Where the claim is handed out early, its handler may have begun before the answer was lost. */

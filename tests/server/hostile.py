@@ -284,15 +284,16 @@ def a_client_that_does_not_read_its_stream_takes_bounded_memory(server, client):
     sleeper = follow(server, run)
     check(sleeper.receive(b'"created"'), "it has begun")
     before = server.memory()
-    for number in range(150):
+    count = 30 if SANITIZED else 150  # before it is hung up on for reading nothing
+    for number in range(count):
         step = {"worker": "w", "version": claimed["version"], "name": f"s{number}", "status": "succeeded",
                 "data": "x" * 500000}
         answer = client.post(f"/v1/work/runs/{run}/step", step)
         check(answer.status == 204, answer.text)
     taken = server.memory() - before
-    RUNNER.note(f"{taken / 1e6:.1f} MB for 75 MB of events")
+    RUNNER.note(f"{taken / 1e6:.1f} MB for {count / 2:.0f} MB of events")
     check(SANITIZED or taken < 40e6, f"{taken / 1e6:.1f} MB for 75 MB of events")
-    for number in (0, 75, 149):
+    for number in (0, count // 2, count - 1):
         marker = f'"step":"s{number}"'.encode()
         check(marker in sleeper.receive(marker), "once it reads, it misses nothing")
     sleeper.close()

@@ -10,7 +10,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "crash"))
 
-from processes import PROGRAM, Process, Skipped, check, run_program, wait_until  # noqa: E402, F401
+from processes import PATIENCE, PROGRAM, Process, Skipped, check, run_program, wait_until  # noqa: E402, F401
 from stores import make_store  # noqa: E402, F401
 
 PROBLEM = "urn:holdfast:problem:"
@@ -86,7 +86,7 @@ class Raw:
     """A socket, for what no HTTP client would send."""
 
     def __init__(self, port, seconds=60):
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=seconds)
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=seconds * PATIENCE)
 
     def send(self, data):
         self.socket.sendall(data if isinstance(data, bytes) else data.encode())
