@@ -14,7 +14,7 @@ enum { NOTIFY_ANSWERS = 4 };
 enum { COMMIT_ANSWERS = 3 };
 
 /* How long a worker that was seen idle is taken for idle. */
-#define SLEEPER_STAYS HF_MILLISECONDS(200)
+#define SLEEPER_STAYS HF_SECONDS(1)
 
 static hf_code check_alive(struct hf__conn *conn, hf_error *err)
 {
@@ -227,27 +227,20 @@ static hf_code queue_wake_runs(struct hf__conn *conn, const struct hf__wake *wak
     return code;
 }
 
-static bool is_urgent(const struct hf__wake *wake)
+/* Where no idle worker was seen of late, nobody's answer waits for a wake-up. */
+static bool is_urgent(const struct hf__conn *conn, const struct hf__wake *wake)
 {
-    return wake && wake->urgent && wake->lane_count > 0;
-}
-
-/* What is woken between the COMMIT and its sync point is woken before the server turns to its answer. Where an idle worker was
- * seen a moment ago, nobody looks again whether there is one: a NOTIFY too many does no harm. */
-static void queue_urgent_wake(struct hf__conn *conn, const struct hf__wake *wake)
-{
-    bool seen = hf__monotonic_us() - atomic_load(&conn->db->sleeper_seen_at) < SLEEPER_STAYS;
-    if (is_urgent(wake))
-        queue_wake_workers(conn, seen ? HF__STMT_NOTIFY_RUNS : HF__STMT_NOTIFY_WORKERS, wake);
+    return wake && wake->urgent && wake->lane_count > 0 &&
+           hf__monotonic_us() - atomic_load(&conn->db->sleeper_seen_at) < SLEEPER_STAYS;
 }
 
 /* Each has its own sync point: its own transaction, and no share in another's failure. */
-static void queue_wake(struct hf__conn *conn, const struct hf__wake *wake)
+static void queue_wake(struct hf__conn *conn, const struct hf__wake *wake, bool urgent)
 {
     hf_code code = HF_OK;
     if (!wake)
         return;
-    if (!is_urgent(wake) && (wake->lane_count > 0 || wake->workflows_changed)) {
+    if (!urgent && (wake->lane_count > 0 || wake->workflows_changed)) {
         code = queue_wake_workers(conn, HF__STMT_NOTIFY_WORKERS, wake);
         if (code == HF_OK)
             code = queue_wake_sync(conn);
@@ -272,8 +265,10 @@ static void ask_for_answers(struct hf__conn *conn)
         conn->told = NULL;
 }
 
-/* COMMIT and its sync point, both or neither: a COMMIT left in the queue would be performed by a later sync. */
-static hf_code queue_commit(struct hf__conn *conn, const struct hf__wake *wake, hf_error *err)
+/* COMMIT and its sync point, both or neither: a COMMIT left in the queue would be performed by a later sync. An urgent wake-up
+ * stands between them, so that the server sends it before it turns to the answer. Nobody looks again whether there is an idle
+ * worker: a NOTIFY too many does no harm. */
+static hf_code queue_commit(struct hf__conn *conn, const struct hf__wake *urgent, hf_error *err)
 {
     hf_code code = make_room(conn, COMMIT_ANSWERS + NOTIFY_ANSWERS, err);
     if (code == HF_OK)
@@ -285,8 +280,8 @@ static hf_code queue_commit(struct hf__conn *conn, const struct hf__wake *wake, 
         return code;
     ask_for_answers(conn);
     code = queue_statement(conn, HF__STEP_COMMIT, HF__STMT_COMMIT, NULL, err);
-    if (code == HF_OK)
-        queue_urgent_wake(conn, wake);
+    if (code == HF_OK && urgent)
+        (void)!queue_wake_workers(conn, HF__STMT_NOTIFY_RUNS, urgent);
     return code == HF_OK ? queue_sync_point(conn, err) : code;
 }
 
@@ -297,11 +292,12 @@ hf_code hf__postgres_commit(struct hf__conn *conn, const struct hf__wake *wake, 
     hf_code code = check_alive(conn, err);
     if (code != HF_OK)
         return code;
-    code = queue_commit(conn, wake, err);
+    bool urgent = is_urgent(conn, wake);
+    code = queue_commit(conn, urgent ? wake : NULL, err);
     int awaited = conn->owed_count;
     if (code == HF_OK) {
         conn->in_transaction = false;
-        queue_wake(conn, wake);
+        queue_wake(conn, wake, urgent);
         code = check_alive(conn, err);
     }
     if (code != HF_OK) {
@@ -342,6 +338,6 @@ void hf__postgres_ring(struct hf__conn *conn, const struct hf__wake *wake)
 {
     if (conn->lost || conn->in_transaction)
         return;
-    queue_wake(conn, wake);
+    queue_wake(conn, wake, false);
     hf__postgres_drain(conn, conn->owed_count, NULL);
 }
