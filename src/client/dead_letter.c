@@ -76,7 +76,7 @@ static hf_code check_filter(const hf_dead_letter_filter *filter, hf_id *before, 
         code = hf__fail(err, HF_INVALID, "limit must be from 1 to %d", MAX_LIMIT);
     if (code == HF_OK && filter->cursor && !hf_id_parse(filter->cursor, before))
         code = hf__fail(err, HF_INVALID,
-                        "\"%.60s\" is not a cursor: pass hf_dead_letters.next of the page before",
+                        "\"%.60s\" is not a cursor: pass the `next` of the page before",
                         filter->cursor);
     return code;
 }

@@ -13,7 +13,9 @@
 enum {
     DEFAULT_LIMIT = 50,
     FIRST_STEPS = 1000,     /* runs to look at before an index of rare ones is asked */
+    LAST_STEPS = 64000,     /* so many at once are looked at and no more */
     MOST_CANDIDATES = 4000, /* to be looked at at once */
+    GROWTH = 4,             /* of what is asked for from round to round */
 };
 
 #define PAGE_BYTES                                                                                 \
@@ -33,6 +35,8 @@ struct list {
     bool more;      /* one that matches and that the page has no room for */
     bool exhausted; /* no candidates are left */
     int candidates; /* to ask for at once */
+    enum hf__stmt source;
+    int steps; /* of the newest to look at next, before the source is asked; 0: ask it */
 };
 
 /* ---- Candidates ---- */
@@ -64,6 +68,15 @@ static enum hf__stmt source_of(const hf_filter *filter)
     return HF__STMT_FIND_NEWEST;
 }
 
+/* These have to collect what is in the queue and to sort it. */
+static bool collects(const struct list *list)
+{
+    const hf_filter *filter = list->filter;
+    return list->source == HF__STMT_FIND_OVERDUE ||
+           (list->source == HF__STMT_FIND_BY_STATE &&
+            (!filter->statuses || filter->statuses & 1u << HF_PENDING));
+}
+
 /* What a source takes after the tenant, the cursor and how many. */
 static hf_code fill_source(struct hf__ask *ask, const hf_filter *filter, hf_error *err)
 {
@@ -86,22 +99,41 @@ static hf_code fill_source(struct hf__ask *ask, const hf_filter *filter, hf_erro
     }
 }
 
-/* Fills in the answer of `ask`, newest first. `steps`: for find_newest; 0: all. */
-static hf_code find(struct list *list, struct hf__ask *ask, int steps, hf_error *err)
+/* Fills in the answer of `ask`, newest first. */
+static hf_code find(struct list *list, struct hf__ask *ask, int most, hf_error *err)
 {
     struct hf__cell *c = hf__table_row(&ask->in, 0);
     hf_code code = HF_OK;
     if (ask->stmt == HF__STMT_FIND_NEWEST) {
-        code =
-            hf__filter_fill(ask, list->client, list->filter, &list->before, list->candidates, err);
-        c[18] = hf__number_or_null(steps);
+        code = hf__filter_fill(ask, list->client, list->filter, &list->before, most, err);
+        c[18] = hf__number_or_null(list->steps);
     } else {
         c[0] = hf__number(list->client->tenant_id);
         c[1] = hf__uuid(&list->before);
-        c[2] = hf__number(list->candidates);
+        c[2] = hf__number(most);
         code = fill_source(ask, list->filter, err);
     }
     return code == HF_OK ? hf__ask_send(ask, err) : code;
+}
+
+/* How many the source would collect, to a limit. */
+static hf_code count_queued(struct list *list, int64_t *out, int most, hf_error *err)
+{
+    struct hf__ask ask;
+    const hf_filter *filter = list->filter;
+    struct hf__cell *c = hf__ask_begin(&ask, list->client->engine, HF__STMT_COUNT_QUEUED);
+    char *end = filter->prefix ? hf__prefix_end(&ask.arena, filter->prefix) : NULL;
+    c[0] = hf__number(list->client->tenant_id);
+    c[1] = hf__number(most);
+    c[2] = hf__text(filter->workflow);
+    c[3] = hf__text(filter->prefix);
+    c[4] = hf__text(end);
+    c[5] = hf__number(filter->overdue);
+    hf_code code = filter->prefix && !end ? hf__nomem(err) : hf__ask_send(&ask, err);
+    if (code == HF_OK)
+        *out = hf__as_number(hf__table_row(&ask.out, 0)[0]);
+    hf__ask_end(&ask);
+    return code;
 }
 
 /* ---- Rows ---- */
@@ -137,10 +169,10 @@ static void take_rows(struct list *list, const struct hf__table *rows, int total
     list->bytes += held;
 }
 
-static hf_code read_rows(struct list *list, struct hf__ask *found, hf_error *err)
+static hf_code read_rows(struct list *list, struct hf__ask *found, int count, hf_error *err)
 {
     struct hf__ask ask;
-    char *ids = ids_json(found, found->out.nrows);
+    char *ids = ids_json(found, count);
     struct hf__cell *c = hf__ask_begin(&ask, list->client->engine, HF__STMT_READ_RUNS);
     hf__table_init(&ask.out, hf__answer_arena(list->page), ask.out.ncolumns);
     hf_code code = ids ? hf__filter_fill(&ask, list->client, list->filter, &list->before,
@@ -159,36 +191,71 @@ static hf_code read_rows(struct list *list, struct hf__ask *found, hf_error *err
 
 /* ---- Pages ---- */
 
-/* One round: candidates from a source, and the rows of those that match. What is common is among the newest; only where
- * those are not enough, the index of the rare ones is asked, which costs more. */
-static hf_code go_on(struct list *list, enum hf__stmt source, hf_error *err)
+/* The rows of those that were found. Where the newest that were looked at did not hold enough, the last row is the one to
+ * go on from. */
+static hf_code take_found(struct list *list, struct hf__ask *found, int most, hf_error *err)
+{
+    int count = found->out.nrows;
+    hf_id last = count > 0 ? hf__as_uuid(hf__table_row(&found->out, count - 1)[0]) : list->before;
+    bool goes_on = found->stmt == HF__STMT_FIND_NEWEST && count > 0 &&
+                   !hf__as_number(hf__table_row(&found->out, count - 1)[1]);
+    list->exhausted = count < most && !goes_on;
+    count -= goes_on;
+    hf_code code = count > 0 ? read_rows(list, found, count, err) : HF_OK;
+    list->before = last;
+    return code;
+}
+
+/* To look at more of the newest or to collect what is queued, whichever is less: who doubles his effort on both in turn does
+ * not do much more than the better of them needs. */
+static hf_code choose_next(struct list *list, hf_error *err)
+{
+    int64_t queued = 0;
+    int few = 2 * list->steps;
+    if (!collects(list) || list->steps * GROWTH > LAST_STEPS) {
+        list->steps = 0;
+        return HF_OK;
+    }
+    hf_code code = count_queued(list, &queued, few, err);
+    list->steps = queued < few ? 0 : list->steps * GROWTH;
+    return code;
+}
+
+/* One round: candidates, and the rows of those that match. What is common is among the newest; only where those are not
+ * enough, the index of the rare ones is asked, which costs more. */
+static hf_code go_on(struct list *list, hf_error *err)
 {
     struct hf__ask found;
-    bool look_first = source == HF__STMT_FIND_BY_STATE || source == HF__STMT_FIND_OVERDUE;
-    hf__ask_begin(&found, list->client->engine, look_first ? HF__STMT_FIND_NEWEST : source);
-    hf_code code = find(list, &found, look_first ? FIRST_STEPS : 0, err);
-    if (code == HF_OK && look_first && found.out.nrows < list->candidates) {
-        hf__ask_end(&found);
-        hf__ask_begin(&found, list->client->engine, source);
-        code = find(list, &found, 0, err);
-    }
-    list->exhausted = found.out.nrows < list->candidates;
-    if (code == HF_OK && found.out.nrows > 0)
-        code = read_rows(list, &found, err);
-    if (code == HF_OK && found.out.nrows > 0)
-        list->before = hf__as_uuid(hf__table_row(&found.out, found.out.nrows - 1)[0]);
+    enum hf__stmt stmt = list->steps > 0 ? HF__STMT_FIND_NEWEST : list->source;
+    bool exact = stmt == HF__STMT_FIND_NEWEST; /* looks at all filters by itself */
+    int most = exact ? list->limit + 1 - (int)list->page->count : list->candidates;
+    hf__ask_begin(&found, list->client->engine, stmt);
+    hf_code code = find(list, &found, most, err);
+    if (code == HF_OK)
+        code = take_found(list, &found, most, err);
     hf__ask_end(&found);
-    if (list->candidates < MOST_CANDIDATES)
-        list->candidates *= 4;
+    if (!exact && list->candidates < MOST_CANDIDATES)
+        list->candidates *= GROWTH;
+    if (code == HF_OK && list->steps > 0 && !list->more && !list->exhausted)
+        code = choose_next(list, err);
     return code;
+}
+
+static int first_steps(const struct list *list)
+{
+    int page = GROWTH * (list->limit + 1);
+    if (list->source != HF__STMT_FIND_BY_STATE && list->source != HF__STMT_FIND_OVERDUE)
+        return 0;
+    return page > FIRST_STEPS ? page : FIRST_STEPS;
 }
 
 static hf_code fill_page(struct list *list, hf_error *err)
 {
     hf_code code = HF_OK;
-    enum hf__stmt source = source_of(list->filter);
+    list->source = source_of(list->filter);
+    list->steps = first_steps(list);
     while (code == HF_OK && !list->more && !list->exhausted)
-        code = go_on(list, source, err);
+        code = go_on(list, err);
     if (code == HF_OK && list->more) {
         char *next = hf__arena_alloc(hf__answer_arena(list->page), HF_ID_TEXT);
         if (!next)
@@ -205,7 +272,7 @@ static hf_code cursor_of(const hf_filter *filter, hf_id *before, hf_error *err)
     if (!filter->cursor || hf_id_parse(filter->cursor, before))
         return HF_OK;
     return hf__fail(err, HF_INVALID,
-                    "\"%.60s\" is not a cursor: pass hf_runs.next of the page before",
+                    "\"%.60s\" is not a cursor: pass the `next` of the page before",
                     filter->cursor);
 }
 

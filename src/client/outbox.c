@@ -30,7 +30,7 @@ static hf_code check_filter(const hf_outbox_filter *filter, int64_t *before, hf_
     *before = filter->cursor ? strtoll(filter->cursor, &end, 10) : 0;
     if (code == HF_OK && filter->cursor && (*before <= 0 || *end != '\0'))
         code = hf__fail(err, HF_INVALID,
-                        "\"%.60s\" is not a cursor: pass hf_outbox_page.next of the page before",
+                        "\"%.60s\" is not a cursor: pass the `next` of the page before",
                         filter->cursor);
     return code;
 }

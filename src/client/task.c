@@ -110,7 +110,7 @@ static hf_code parse_cursor(const hf_task_filter *filter, struct place *place, h
     }
     if (!hf_id_parse(text, &place->id))
         return hf__fail(err, HF_INVALID,
-                        "\"%.60s\" is not a cursor: pass hf_task_page.next of the page before",
+                        "\"%.60s\" is not a cursor: pass the `next` of the page before",
                         filter->cursor);
     return HF_OK;
 }

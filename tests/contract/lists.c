@@ -226,13 +226,35 @@ static void pages_of_large_runs_end_early_and_leave_nothing_out(void **state)
 
 enum { CROWD = 1500 }; /* more than are looked at before an index is asked */
 
-static void trigger_crowd(void)
+/* Every tenth is of another workflow. */
+static void trigger_crowd_of(const char *workflow, const char *tenth)
 {
     hf_trigger_spec *specs = keep(calloc(CROWD, sizeof *specs), free);
     hf_triggered *answers = keep(calloc(CROWD, sizeof *answers), free);
     for (int i = 0; i < CROWD; i++)
-        specs[i] = spec_of(WORK);
+        specs[i] = spec_of(i % 10 == 0 ? tenth : workflow);
     assert_ok(hf_trigger_many(fx.client, answers, specs, CROWD, &fx.error));
+}
+
+static void trigger_crowd(void)
+{
+    trigger_crowd_of(WORK, WORK);
+}
+
+static size_t count_over_pages(hf_filter filter, int limit)
+{
+    size_t seen = 0;
+    hf_id last = { { 0 } };
+    filter.limit = limit;
+    for (const hf_runs *page = NULL; !page || page->next;) {
+        page = list(&filter);
+        for (size_t k = 0; k < page->count; k++, seen++) {
+            assert_true(seen == 0 || memcmp(page->items[k].id.bytes, last.bytes, 16) < 0);
+            last = page->items[k].id;
+        }
+        filter.cursor = page->next;
+    }
+    return seen;
 }
 
 static void rare_runs_are_found_behind_a_crowd_by_every_filter(void **state)
@@ -283,18 +305,51 @@ static void a_crowd_is_paged_through_without_gaps_whatever_finds_it(void **state
     filters[3].created_after = now();
     trigger_crowd();
     for (size_t i = 0; i < sizeof filters / sizeof *filters; i++) {
-        size_t seen = 0;
-        hf_id last = { { 0 } };
-        filters[i].limit = 400;
-        for (const hf_runs *page = NULL; !page || page->next;) {
-            page = list(&filters[i]);
-            for (size_t k = 0; k < page->count; k++, seen++) {
-                assert_true(seen == 0 || memcmp(page->items[k].id.bytes, last.bytes, 16) < 0);
-                last = page->items[k].id;
-            }
-            filters[i].cursor = page->next;
-        }
-        assert_int_equal(seen, CROWD);
+        assert_int_equal(count_over_pages(filters[i], 400), CROWD);
+        assert_int_equal(count_over_pages(filters[i], 1000), CROWD);
+    }
+}
+
+/* Too many to be collected, and none of them among the first that are looked at. */
+static void a_backlog_behind_a_crowd_is_paged_through_without_gaps(void **state)
+{
+    hf_filter filters[] = { HF_FILTER_INIT, HF_FILTER_INIT, HF_FILTER_INIT, HF_FILTER_INIT };
+    (void)state;
+    define("old.one");
+    hf_id first = trigger("old.one");
+    for (int i = 0; i < 4; i++)
+        trigger_crowd_of(i % 2 ? WORK : "old.one", i % 2 ? WORK : "old.one");
+    filters[0].workflow = "old.one";
+    filters[1].prefix = "old.";
+    filters[2].prefix = "old.";
+    filters[2].overdue = true;
+    filters[3].workflow = "old.one";
+    filters[3].statuses = 1u << HF_PENDING;
+    for (size_t i = 0; i < sizeof filters / sizeof *filters; i++) {
+        assert_int_equal(count_over_pages(filters[i], 50), 2 * CROWD + 1);
+        assert_int_equal(count_over_pages(filters[i], 1000), 2 * CROWD + 1);
+    }
+    change(first, HF_CANCEL);
+    filters[0].statuses = 1u << HF_CANCELLED;
+    expect_only(&filters[0], first);
+    filters[0].statuses = 1u << HF_CANCELLED | 1u << HF_PENDING;
+    assert_int_equal(count_over_pages(filters[0], 1000), 2 * CROWD + 1);
+}
+
+/* Each time the place where it goes on in another way is one further. */
+static void no_run_is_lost_where_one_way_to_find_them_follows_another(void **state)
+{
+    hf_filter by_workflow = HF_FILTER_INIT;
+    hf_filter overdue = HF_FILTER_INIT;
+    (void)state;
+    define("tenth.one");
+    trigger_crowd_of(WORK, "tenth.one");
+    by_workflow.workflow = overdue.workflow = "tenth.one";
+    overdue.overdue = true;
+    for (int i = 0; i < 10; i++) {
+        assert_int_equal(count_over_pages(by_workflow, 200), CROWD / 10);
+        assert_int_equal(count_over_pages(overdue, 200), CROWD / 10);
+        trigger(WORK);
     }
 }
 
@@ -481,6 +536,8 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(pages_of_large_runs_end_early_and_leave_nothing_out),
     CONTRACT_TEST(rare_runs_are_found_behind_a_crowd_by_every_filter),
     CONTRACT_TEST(a_crowd_is_paged_through_without_gaps_whatever_finds_it),
+    CONTRACT_TEST(a_backlog_behind_a_crowd_is_paged_through_without_gaps),
+    CONTRACT_TEST(no_run_is_lost_where_one_way_to_find_them_follows_another),
     CONTRACT_TEST(a_cursor_that_is_none_is_refused),
     CONTRACT_TEST(a_dry_run_counts_and_changes_nothing),
     CONTRACT_TEST(a_bulk_change_reaches_all_that_match_over_many_pages),

@@ -1,5 +1,8 @@
 /* Workflows: registered once, changed field by field, counted.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "client/answer.h"
+#include "client/client.h"
+#include "client/live.h"
 #include "contract/fixture.h"
 
 static void free_workflow(void *memory)
@@ -154,6 +157,52 @@ static void the_depth_of_a_workflow_is_counted(void **state)
     assert_int_equal(found->failed, 1);
 }
 
+static const struct hf__queue *queue_of(const char *name)
+{
+    struct hf__queues *queues = NULL;
+    assert_ok(hf__queues_read(fx.client, &queues, (int)fx.client->tenant_id, &fx.error));
+    keep(queues, hf__answer_free);
+    for (size_t i = 0; i < queues->count; i++)
+        if (strcmp(queues->items[i].name, name) == 0)
+            return &queues->items[i];
+    fail();
+    return NULL;
+}
+
+static void wait_for_an_hour(void)
+{
+    const hf_claimed *held = claim_new();
+    hf_transition t = turn_of(held, HF_TURN_WAIT);
+    t.waiting_until = now() + HF_HOURS(1);
+    commit(&t);
+}
+
+static void trigger_delayed(int count, int64_t delay)
+{
+    hf_trigger_spec *specs = keep(calloc((size_t)count, sizeof *specs), free);
+    hf_triggered *answers = keep(calloc((size_t)count, sizeof *answers), free);
+    for (int i = 0; i < count; i++) {
+        specs[i] = spec_of(WORK);
+        specs[i].delay = delay;
+    }
+    assert_ok(hf_trigger_many(fx.client, answers, specs, (size_t)count, &fx.error));
+}
+
+static void more_than_are_counted_of_one_kind_hide_none_of_another(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        wait_for_an_hour();
+    run_that_is(HF_WAITING, 0); /* for no time, which is not counted */
+    trigger_delayed(HF__MOST_QUEUED / 2 + 1, HF_MINUTES(1));
+    trigger_delayed(HF__MOST_QUEUED / 2, HF_MINUTES(1));
+    const struct hf__queue *queue = queue_of(WORK);
+    assert_int_equal(queue->due, 0);
+    assert_int_equal(queue->delayed, HF__MOST_QUEUED);
+    assert_int_equal(queue->waiting, 3);
+    assert_int_equal(queue->leased, 0);
+}
+
 static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(a_new_workflow_has_the_defaults),
     CONTRACT_TEST(registering_again_changes_only_the_named_fields),
@@ -162,5 +211,6 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(values_out_of_range_are_refused),
     CONTRACT_TEST(workflows_are_listed_by_prefix_in_the_order_of_their_names),
     CONTRACT_TEST(the_depth_of_a_workflow_is_counted),
+    CONTRACT_TEST(more_than_are_counted_of_one_kind_hide_none_of_another),
 };
 CONTRACT("workflows", tests)

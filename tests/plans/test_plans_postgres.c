@@ -275,6 +275,7 @@ static const struct finder {
     { HF__STMT_FIND_DELETED, "run_deleted_id" },
     { HF__STMT_FIND_BY_STATE, "run_state run_claim" },
     { HF__STMT_FIND_OVERDUE, "run_claim run_state" },
+    { HF__STMT_COUNT_QUEUED, "run_claim" },
 };
 
 static void expect_indexes(const char *statement, const char *allowed_names, const json_t *node)

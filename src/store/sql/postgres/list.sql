@@ -51,34 +51,39 @@ SELECT r.id, t.name, w.name, r.key, r.status, r.priority, r.attempt, coalesce(r.
  ORDER BY r.id DESC;
 
 -- name: find_newest
--- The newest runs of a tenant that match, before a cursor; no more than `steps` runs are looked at. The engine's own are
--- left out unless a workflow, a parent or a prefix of theirs is named. Served by the primary key, read backwards. Serves:
--- list, bulk operations.
+-- The newest runs of a tenant that match, before a cursor; no more than `steps` runs are looked at. Where these hold fewer
+-- than `most`, the last one that was looked at follows: there it goes on. The engine's own are left out unless a workflow,
+-- a parent or a prefix of theirs is named. Served by the primary key, read backwards. Serves: list, bulk operations.
 -- takes: one (tenant int, before uuid, most int, statuses int, workflow text, prefix text, prefix_end text, key text,
 --   subject text, reference text, tag text, current_step text, parent uuid, created_after bigint, created_before
 --   bigint, overdue bool, deleted bool, flow_key text,
 --   steps int)
--- gives: (id uuid)
-SELECT r.id
-  FROM (SELECT x.* FROM holdfast.run x
-         WHERE x.tenant_id = $1 AND x.id < $2 ORDER BY x.id DESC LIMIT $19) r
-  JOIN holdfast.workflow w ON w.id = r.workflow_id
-  JOIN holdfast.lane l ON l.id = r.lane
- WHERE true
-   AND ($4 = 0 OR (1 << r.status) & $4 <> 0)
-   AND ($5::text IS NULL OR w.name = $5) AND ($6::text IS NULL OR (w.name >= $6 AND w.name < $7))
-   AND ($5::text IS NOT NULL OR starts_with($6::text, 'holdfast.') OR $13::uuid IS NOT NULL
-        OR w.name < 'holdfast.' OR w.name >= 'holdfast/')
-   AND ($8::text IS NULL OR r.key = $8) AND ($9::text IS NULL OR r.subject = $9)
-   AND ($10::text IS NULL OR r.reference = $10)
-   AND ($11::text IS NULL OR EXISTS (SELECT 1 FROM holdfast.run_tag g
-                                      WHERE g.tenant_id = $1 AND g.tag = $11 AND g.run_id = r.id))
-   AND ($12::text IS NULL OR r.current_step = $12) AND ($13::uuid IS NULL OR r.parent = $13)
-   AND ($14::bigint IS NULL OR r.created_at >= $14) AND ($15::bigint IS NULL OR r.created_at < $15)
-   AND (NOT $16 OR (r.status <= 3 AND (r.timeout_at <= holdfast.now()
-                                       OR (r.status IN (0, 2) AND r.run_at <= holdfast.now()))))
-   AND (r.deleted_at IS NOT NULL) = $17 AND ($18::text IS NULL OR l.flow_key = $18)
- ORDER BY r.id DESC LIMIT $3;
+-- gives: (id uuid, matches bool)
+SELECT f.id, f.matches
+  FROM ((SELECT r.id, true AS matches
+          FROM (SELECT x.* FROM holdfast.run x
+                 WHERE x.tenant_id = $1 AND x.id < $2 ORDER BY x.id DESC LIMIT $19) r
+          JOIN holdfast.workflow w ON w.id = r.workflow_id
+          JOIN holdfast.lane l ON l.id = r.lane
+         WHERE true
+           AND ($4 = 0 OR (1 << r.status) & $4 <> 0)
+           AND ($5::text IS NULL OR w.name = $5) AND ($6::text IS NULL OR (w.name >= $6 AND w.name < $7))
+           AND ($5::text IS NOT NULL OR starts_with($6::text, 'holdfast.') OR $13::uuid IS NOT NULL
+                OR w.name < 'holdfast.' OR w.name >= 'holdfast/')
+           AND ($8::text IS NULL OR r.key = $8) AND ($9::text IS NULL OR r.subject = $9)
+           AND ($10::text IS NULL OR r.reference = $10)
+           AND ($11::text IS NULL OR EXISTS (SELECT 1 FROM holdfast.run_tag g
+                                              WHERE g.tenant_id = $1 AND g.tag = $11 AND g.run_id = r.id))
+           AND ($12::text IS NULL OR r.current_step = $12) AND ($13::uuid IS NULL OR r.parent = $13)
+           AND ($14::bigint IS NULL OR r.created_at >= $14) AND ($15::bigint IS NULL OR r.created_at < $15)
+           AND (NOT $16 OR (r.status <= 3 AND (r.timeout_at <= holdfast.now()
+                                               OR (r.status IN (0, 2) AND r.run_at <= holdfast.now()))))
+           AND (r.deleted_at IS NOT NULL) = $17 AND ($18::text IS NULL OR l.flow_key = $18)
+         ORDER BY r.id DESC LIMIT $3)
+        UNION ALL
+        (SELECT x.id, false FROM holdfast.run x
+          WHERE $19::int IS NOT NULL AND x.tenant_id = $1 AND x.id < $2 ORDER BY x.id DESC LIMIT 1 OFFSET $19 - 1)) f
+ LIMIT $3;
 
 -- name: find_by_subject
 -- Runs with a subject, deleted or not, before a cursor. Served by run_subject. Serves: list, bulk operations.
@@ -215,3 +220,44 @@ SELECT n.id
    AND ($4::text IS NULL OR w.name = $4) AND ($5::text IS NULL OR (w.name >= $5 AND w.name < $6))
    AND ($4::text IS NOT NULL OR starts_with($5::text, 'holdfast.') OR w.name < 'holdfast.' OR w.name >= 'holdfast/')
  ORDER BY n.id DESC LIMIT $3;
+
+-- name: count_queued
+-- How many runs some workflows have in run_claim, or how many of them are due there, to a limit: what find_by_state and
+-- find_overdue would have to collect. Lanes and priorities are found by skipping. Served by run_claim. Serves: list, bulk
+-- operations, before they collect.
+-- takes: one (tenant int, most int, workflow text, prefix text, prefix_end text, overdue bool)
+-- gives: (count bigint)
+SELECT count(*)
+  FROM (SELECT 1
+          FROM holdfast.workflow w
+         CROSS JOIN LATERAL (
+            WITH RECURSIVE head AS (
+                SELECT l.id AS lane, h.priority
+                  FROM holdfast.lane l
+                 CROSS JOIN LATERAL (
+                    SELECT r.priority FROM holdfast.run r
+                     WHERE r.lane = l.id AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
+                     ORDER BY r.priority DESC LIMIT 1) h
+                 WHERE l.workflow_id = w.id
+                UNION ALL
+                SELECT p.lane, h.priority
+                  FROM head p
+                 CROSS JOIN LATERAL (
+                    SELECT r.priority FROM holdfast.run r
+                     WHERE r.lane = p.lane AND r.priority < p.priority
+                       AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
+                     ORDER BY r.priority DESC LIMIT 1) h
+            )
+            SELECT 1
+              FROM head h
+             CROSS JOIN LATERAL (
+                SELECT 1 FROM holdfast.run x
+                 WHERE x.lane = h.lane AND x.priority = h.priority
+                   AND x.run_at <= CASE WHEN $6 THEN holdfast.now() ELSE 9223372036854775807 END
+                   AND x.status <= 3 AND x.deleted_at IS NULL AND x.run_at IS NOT NULL LIMIT $2) r
+             LIMIT $2) n
+         WHERE w.tenant_id = $1
+           AND ($3::text IS NULL OR w.name = $3) AND ($4::text IS NULL OR (w.name >= $4 AND w.name < $5))
+           AND ($3::text IS NOT NULL OR starts_with($4::text, 'holdfast.') OR w.name < 'holdfast.'
+                OR w.name >= 'holdfast/')
+         LIMIT $2) c;

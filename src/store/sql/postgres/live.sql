@@ -31,14 +31,19 @@ SELECT e.event_at / 60000000, e.event_name, count(*)
  GROUP BY 1, 2;
 
 -- name: measure_queues
--- How much each workflow of a tenant has to do. No more than `most` of its runs are counted that are due, none but the
--- first so many that become due later, and no more than so many of the others, so that it stays cheap whatever is queued.
--- Lanes and priorities are found by skipping through run_claim. Served by run_claim, run_state and run_failed. Serves:
--- stats.
+-- How much each workflow of a tenant has to do. No more than `most` of its runs are counted of each kind, so that it stays
+-- cheap whatever is queued. Those that are delayed lie among others that have a time ahead, and those that wait for a time
+-- among those that wait for none: no more than three times so many are looked at to find them. Lanes and priorities are
+-- found by skipping through run_claim. Served by run_claim, run_state and run_failed. Serves: stats.
 -- takes: one (tenant int, most int)
 -- gives: (name text, paused bool, due bigint, delayed bigint, waiting bigint, leased bigint, failed bigint,
 --   oldest bigint)
-SELECT w.name, w.paused, d.due, d.delayed, d.waiting,
+SELECT w.name, w.paused, d.due, d.delayed,
+       (SELECT count(*)
+          FROM (SELECT 1
+                  FROM (SELECT r.run_at FROM holdfast.run r WHERE r.workflow_id = w.id AND r.status = 2
+                           AND r.status + 0 >= 1 AND r.deleted_at IS NULL LIMIT 3 * $2) x
+                 WHERE x.run_at > holdfast.now() LIMIT $2) y),
        (SELECT count(*) FROM (SELECT 1 FROM holdfast.run r WHERE r.workflow_id = w.id AND r.status = 1
                                  AND r.status + 0 >= 1 AND r.deleted_at IS NULL LIMIT $2) x),
        (SELECT count(*) FROM (SELECT 1 FROM holdfast.run r WHERE r.workflow_id = w.id AND r.status = 5
@@ -63,7 +68,7 @@ SELECT w.name, w.paused, d.due, d.delayed, d.waiting,
                AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
              ORDER BY r.priority DESC, r.run_at LIMIT 1) h
     )
-    SELECT past.due, past.oldest, ahead.delayed, ahead.waiting
+    SELECT past.due, past.oldest, ahead.delayed
       FROM (SELECT count(*) AS due, min(x.run_at) AS oldest
               FROM (SELECT r.run_at
                       FROM head h
@@ -73,14 +78,16 @@ SELECT w.name, w.paused, d.due, d.delayed, d.waiting,
                            AND c.status <= 3 AND c.deleted_at IS NULL AND c.run_at IS NOT NULL AND c.status IN (0, 2)
                          ORDER BY c.run_at LIMIT $2) r
                      LIMIT $2) x) past
-     CROSS JOIN (SELECT count(*) FILTER (WHERE x.status = 0) AS delayed, count(*) FILTER (WHERE x.status = 2) AS waiting
-                   FROM (SELECT r.status
-                           FROM head h
-                          CROSS JOIN LATERAL (
-                             SELECT c.status FROM holdfast.run c
-                              WHERE c.lane = h.lane AND c.priority = h.priority AND c.run_at > holdfast.now()
-                                AND c.status <= 3 AND c.deleted_at IS NULL AND c.run_at IS NOT NULL
-                              ORDER BY c.run_at LIMIT $2) r
-                          LIMIT $2) x) ahead) d
+     CROSS JOIN (SELECT count(*) AS delayed
+                   FROM (SELECT 1
+                           FROM (SELECT r.status
+                                   FROM head h
+                                  CROSS JOIN LATERAL (
+                                     SELECT c.status FROM holdfast.run c
+                                      WHERE c.lane = h.lane AND c.priority = h.priority AND c.run_at > holdfast.now()
+                                        AND c.status <= 3 AND c.deleted_at IS NULL AND c.run_at IS NOT NULL
+                                      ORDER BY c.run_at LIMIT 3 * $2) r
+                                  LIMIT 3 * $2) x
+                          WHERE x.status = 0 LIMIT $2) y) ahead) d
  WHERE w.tenant_id = $1
  ORDER BY w.name LIMIT 10000;

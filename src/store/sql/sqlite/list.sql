@@ -52,34 +52,41 @@ SELECT r.id, t.name, w.name, r.key, r.status, r.priority, r.attempt, coalesce(r.
  ORDER BY p.id DESC;
 
 -- name: find_newest
--- The newest runs of a tenant that match, before a cursor; no more than `steps` runs are looked at. The engine's own are
--- left out unless a workflow, a parent or a prefix of theirs is named. Served by the primary key, read backwards. Serves:
--- list, bulk operations.
+-- The newest runs of a tenant that match, before a cursor; no more than `steps` runs are looked at. Where these hold fewer
+-- than `most`, the last one that was looked at follows: there it goes on. The engine's own are left out unless a workflow,
+-- a parent or a prefix of theirs is named. Served by the primary key, read backwards. Serves: list, bulk operations.
 -- takes: one (tenant int, before uuid, most int, statuses int, workflow text, prefix text, prefix_end text, key text,
 --   subject text, reference text, tag text, current_step text, parent uuid, created_after bigint, created_before
 --   bigint, overdue bool, deleted bool, flow_key text,
 --   steps int)
--- gives: (id uuid)
-SELECT r.id
-  FROM (SELECT x.rowid AS place, x.id FROM run x
-         WHERE x.tenant_id = ?1 AND x.id < ?2 ORDER BY x.id DESC LIMIT coalesce(?19, -1)) n
- CROSS JOIN run r ON r.rowid = n.place
- CROSS JOIN workflow w ON w.id = r.workflow_id
- CROSS JOIN lane l ON l.id = r.lane
- WHERE true
-   AND (?4 = 0 OR (1 << r.status) & ?4 <> 0)
-   AND (?5 IS NULL OR w.name = ?5) AND (?6 IS NULL OR (w.name >= ?6 AND w.name < ?7))
-   AND (?5 IS NOT NULL OR substr(?6, 1, 9) = 'holdfast.' OR ?13 IS NOT NULL
-        OR w.name < 'holdfast.' OR w.name >= 'holdfast/')
-   AND (?8 IS NULL OR r.key = ?8) AND (?9 IS NULL OR r.subject = ?9)
-   AND (?10 IS NULL OR r.reference = ?10)
-   AND (?11 IS NULL OR EXISTS (SELECT 1 FROM run_tag g
-                                      WHERE g.tenant_id = ?1 AND g.tag = ?11 AND g.run_id = r.id))
-   AND (?12 IS NULL OR r.current_step = ?12) AND (?13 IS NULL OR r.parent = ?13)
-   AND (?14 IS NULL OR r.created_at >= ?14) AND (?15 IS NULL OR r.created_at < ?15)
-   AND (NOT ?16 OR (r.status <= 3 AND (r.timeout_at <= holdfast_now()
-                                       OR (r.status IN (0, 2) AND r.run_at <= holdfast_now()))))
-   AND (r.deleted_at IS NOT NULL) = ?17 AND (?18 IS NULL OR l.flow_key = ?18)
+-- gives: (id uuid, matches bool)
+SELECT f.id, f.matches
+  FROM (SELECT r.id, true AS matches
+          FROM (SELECT x.rowid AS place, x.id FROM run x
+                 WHERE x.tenant_id = ?1 AND x.id < ?2 ORDER BY x.id DESC LIMIT coalesce(?19, -1)) n
+         CROSS JOIN run r ON r.rowid = n.place
+         CROSS JOIN workflow w ON w.id = r.workflow_id
+         CROSS JOIN lane l ON l.id = r.lane
+         WHERE true
+           AND (?4 = 0 OR (1 << r.status) & ?4 <> 0)
+           AND (?5 IS NULL OR w.name = ?5) AND (?6 IS NULL OR (w.name >= ?6 AND w.name < ?7))
+           AND (?5 IS NOT NULL OR substr(?6, 1, 9) = 'holdfast.' OR ?13 IS NOT NULL
+                OR w.name < 'holdfast.' OR w.name >= 'holdfast/')
+           AND (?8 IS NULL OR r.key = ?8) AND (?9 IS NULL OR r.subject = ?9)
+           AND (?10 IS NULL OR r.reference = ?10)
+           AND (?11 IS NULL OR EXISTS (SELECT 1 FROM run_tag g
+                                              WHERE g.tenant_id = ?1 AND g.tag = ?11 AND g.run_id = r.id))
+           AND (?12 IS NULL OR r.current_step = ?12) AND (?13 IS NULL OR r.parent = ?13)
+           AND (?14 IS NULL OR r.created_at >= ?14) AND (?15 IS NULL OR r.created_at < ?15)
+           AND (NOT ?16 OR (r.status <= 3 AND (r.timeout_at <= holdfast_now()
+                                               OR (r.status IN (0, 2) AND r.run_at <= holdfast_now()))))
+           AND (r.deleted_at IS NOT NULL) = ?17 AND (?18 IS NULL OR l.flow_key = ?18)
+         LIMIT ?3) f
+UNION ALL
+SELECT g.id, g.matches
+  FROM (SELECT x.id, false AS matches FROM run x
+         WHERE ?19 IS NOT NULL AND x.tenant_id = ?1 AND x.id < ?2
+         ORDER BY x.id DESC LIMIT 1 OFFSET coalesce(?19, 1) - 1) g
  LIMIT ?3;
 
 -- name: find_by_subject
@@ -211,3 +218,33 @@ SELECT n.id
            AND (?4 IS NULL OR w.name = ?4) AND (?5 IS NULL OR (w.name >= ?5 AND w.name < ?6))
            AND (?4 IS NOT NULL OR substr(?5, 1, 9) = 'holdfast.' OR w.name < 'holdfast.' OR w.name >= 'holdfast/')) n
  ORDER BY n.id DESC LIMIT ?3;
+
+-- name: count_queued
+-- How many runs some workflows have in run_claim, or how many of them are due there, to a limit: what find_by_state and
+-- find_overdue would have to collect. Lanes and priorities are found by skipping. Served by run_claim. Serves: list, bulk
+-- operations, before they collect.
+-- takes: one (tenant int, most int, workflow text, prefix text, prefix_end text, overdue bool)
+-- gives: (count bigint)
+WITH RECURSIVE head (lane, priority) AS (
+    SELECT l.id, (SELECT r.priority FROM run r INDEXED BY run_claim
+                   WHERE r.lane = l.id AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
+                   ORDER BY r.priority DESC LIMIT 1)
+      FROM workflow w CROSS JOIN lane l ON l.workflow_id = w.id
+     WHERE w.tenant_id = ?1
+       AND (?3 IS NULL OR w.name = ?3) AND (?4 IS NULL OR (w.name >= ?4 AND w.name < ?5))
+       AND (?3 IS NOT NULL OR substr(?4, 1, 9) = 'holdfast.' OR w.name < 'holdfast.' OR w.name >= 'holdfast/')
+    UNION ALL
+    SELECT p.lane, (SELECT r.priority FROM run r INDEXED BY run_claim
+                     WHERE r.lane = p.lane AND r.priority < p.priority
+                       AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
+                     ORDER BY r.priority DESC LIMIT 1)
+      FROM head p WHERE p.priority IS NOT NULL
+)
+SELECT count(*)
+  FROM (SELECT 1
+          FROM head h
+         CROSS JOIN run r INDEXED BY run_claim ON r.lane = h.lane AND r.priority = h.priority
+                AND r.run_at <= CASE WHEN ?6 THEN holdfast_now() ELSE 9223372036854775807 END
+                AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
+         WHERE h.priority IS NOT NULL
+         LIMIT ?2) c;

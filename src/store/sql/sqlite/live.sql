@@ -29,10 +29,10 @@ SELECT e.at / 60000000, e.name, count(*)
  GROUP BY 1, 2;
 
 -- name: measure_queues
--- How much each workflow of a tenant has to do. No more than `most` of its runs are counted that are due, none but the
--- first so many that become due later, and no more than so many of the others, so that it stays cheap whatever is queued.
--- Lanes and priorities are found by skipping through run_claim. Served by run_claim, run_state and run_failed. Serves:
--- stats.
+-- How much each workflow of a tenant has to do. No more than `most` of its runs are counted of each kind, so that it stays
+-- cheap whatever is queued. Those that are delayed lie among others that have a time ahead, and those that wait for a time
+-- among those that wait for none: no more than three times so many are looked at to find them. Lanes and priorities are
+-- found by skipping through run_claim. Served by run_claim, run_state and run_failed. Serves: stats.
 -- takes: one (tenant int, most int)
 -- gives: (name text, paused bool, due bigint, delayed bigint, waiting bigint, leased bigint, failed bigint,
 --   oldest bigint)
@@ -66,25 +66,19 @@ SELECT w.name, w.paused,
               FROM head p WHERE p.priority IS NOT NULL
         )
         SELECT count(*)
-          FROM (SELECT r.status FROM head h CROSS JOIN run r INDEXED BY run_claim ON r.lane = h.lane AND r.priority = h.priority
-                 WHERE h.priority IS NOT NULL AND r.run_at > holdfast_now()
-                   AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL LIMIT ?2) c WHERE c.status = 0),
-       (WITH RECURSIVE head (lane, priority) AS (
-            SELECT l.id, (SELECT r.priority FROM run r INDEXED BY run_claim
-                           WHERE r.lane = l.id AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
-                           ORDER BY r.priority DESC LIMIT 1)
-              FROM lane l WHERE l.workflow_id = w.id
-            UNION ALL
-            SELECT p.lane, (SELECT r.priority FROM run r INDEXED BY run_claim
-                             WHERE r.lane = p.lane AND r.priority < p.priority
-                               AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
-                             ORDER BY r.priority DESC LIMIT 1)
-              FROM head p WHERE p.priority IS NOT NULL
-        )
-        SELECT count(*)
-          FROM (SELECT r.status FROM head h CROSS JOIN run r INDEXED BY run_claim ON r.lane = h.lane AND r.priority = h.priority
-                 WHERE h.priority IS NOT NULL AND r.run_at > holdfast_now()
-                   AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL LIMIT ?2) c WHERE c.status = 2),
+          FROM (SELECT 1
+                  FROM (SELECT r.status
+                          FROM head h
+                         CROSS JOIN run r INDEXED BY run_claim ON r.lane = h.lane AND r.priority = h.priority
+                         WHERE h.priority IS NOT NULL AND r.run_at > holdfast_now()
+                           AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL LIMIT 3 * ?2) c
+                 WHERE c.status = 0 LIMIT ?2)),
+       (SELECT count(*)
+          FROM (SELECT 1
+                  FROM (SELECT r.run_at FROM run r INDEXED BY run_state
+                         WHERE r.workflow_id = w.id AND r.status = 2 AND r.status + 0 >= 1 AND r.deleted_at IS NULL
+                         LIMIT 3 * ?2) c
+                 WHERE c.run_at > holdfast_now() LIMIT ?2)),
        (SELECT count(*) FROM (SELECT 1 FROM run r INDEXED BY run_state
                                WHERE r.workflow_id = w.id AND r.status = 1 AND r.status + 0 >= 1 AND r.deleted_at IS NULL LIMIT ?2)),
        (SELECT count(*) FROM (SELECT 1 FROM run r INDEXED BY run_failed
