@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "server/routes.h"
 
+#include "client/read.h"
 #include "record/members.h"
 #include "record/step_lines.h"
 #include "server/request.h"
@@ -201,7 +202,7 @@ static hf_code children(struct hf__request *request, hf_error *err)
         code = hf__request_query(request, &filter, err);
     filter.parent = id;
     if (code == HF_OK)
-        code = hf_list(request->client, &runs, &filter, err);
+        code = hf__list(request->client, &runs, &filter, hf__request_wants_little(request), err);
     if (code == HF_OK)
         code = hf_child_counts(request->client, counts, id, err);
     if (code == HF_OK)
@@ -275,7 +276,8 @@ const struct hf__route hf__many_routes[] = {
     HF__ROUTE("runs", "GET", "/v1/runs/{id}/children", "listChildren", READ, children,
               "The run's children, newest first",
               .details = "`counts` tells how many there are in each status.",
-              .query = hf__filter_members, HF__ANSWERS(200, LIST, "Run", hf__run_fields)),
+              .query = hf__filter_members, .headers = HF__HEADER_PREFER,
+              HF__ANSWERS(200, LIST, "Run", hf__run_fields)),
     HF__ROUTE("runs", "POST", "/v1/runs/{id}/fork", "forkRun", OPERATE, fork_run,
               "Start a new run that keeps the steps before a chosen one", .body = fork_members,
               HF__ANSWERS(201, ONE, "Triggered", hf__triggered_fields),

@@ -98,7 +98,8 @@ TAKEN = {
     "If-None-Match": {"getRun", "getRunByKey", "getTask"},
     "Last-Event-ID": {"listEvents", "followAll"},
     "traceparent": {"triggerRun"},
-    "Prefer": {"listRuns"},
+    "Prefer": {"listRuns", "listChildren", "getRun", "getRunByKey", "cancelRun", "pauseRun", "resumeRun", "retryRun",
+               "deleteRun", "restoreRun"},
 }
 
 
