@@ -238,10 +238,19 @@ static const struct hf__member signal_members[] = {
     HF__MEMBERS_END,
 };
 
+struct signalled {
+    bool duplicate; /* its id was seen before */
+};
+
+static const struct hf__field signalled_fields[] = {
+    { "duplicate", HF__FIELD_BOOL, offsetof(struct signalled, duplicate) },
+    { NULL, HF__FIELD_TEXT, 0 },
+};
+
 static hf_code signal_run(struct hf__request *request, hf_error *err)
 {
     hf_signal_spec spec = HF_SIGNAL_INIT;
-    bool duplicate = false;
+    struct signalled signalled = { 0 };
     hf_id id;
     hf_code code = hf__request_id(request, 0, &id, err);
     if (code == HF_OK)
@@ -250,11 +259,8 @@ static hf_code signal_run(struct hf__request *request, hf_error *err)
         code = hf__request_if_match(request, &spec.expected_revision, err);
     spec.id = spec.id ? spec.id : hf__request_header(request, "Idempotency-Key");
     if (code == HF_OK)
-        code = hf_signal(request->client, id, &spec, &duplicate, err);
-    if (code != HF_OK)
-        return code;
-    hf__buffer_addf(&request->out, "{\"duplicate\":%s}", duplicate ? "true" : "false");
-    return hf__reply_done(request, 202, err);
+        code = hf_signal(request->client, id, &spec, &signalled.duplicate, err);
+    return code == HF_OK ? hf__reply_record(request, signalled_fields, &signalled, err) : code;
 }
 
 #define ONE_RUN HF__ANSWERS(200, ONE, "Run", hf__run_fields)
@@ -300,7 +306,7 @@ const struct hf__route hf__run_routes[] = {
               "Send a signal to a run",
               .details = "202: it is durable. The header Idempotency-Key is the same as `id`.",
               .body = signal_members, .headers = HF__HEADER_IDEMPOTENCY_KEY | HF__HEADER_IF_MATCH,
-              HF__ANSWERS(202, ONE, NULL, NULL),
+              HF__ANSWERS(202, ONE, "Signalled", signalled_fields),
               .example = "{\"name\":\"approved\",\"payload\":{\"by\":\"ada\"}}"),
     ACTION("cancel", cancel, "Cancel a run and its children"),
     ACTION("pause", pause_run, "Pause a run"),

@@ -125,6 +125,15 @@ def what_workers_are_answered_has_schemas(server, client, document):
 
 
 @case
+def what_is_answered_has_a_schema(server, client, document):
+    """But for this document, and for what is told in words."""
+    bare = {operation["operationId"] for _, _, operation in operations(document, ())
+            for response in operation["responses"].values()
+            if response.get("content", {}).get("application/json", {}).get("schema") == {"type": "object"}}
+    check(bare == {"getOpenapi", "getStats"}, bare)
+
+
+@case
 def the_way_to_the_document_is_told(server, client, document):
     index = client.get("/v1")
     check(index.status == 200 and client.get(index.json["openapi"]).json == document, index.text)
