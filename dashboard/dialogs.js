@@ -4,8 +4,7 @@ import { dialog, toast } from './ui.js';
 import { jsonView, copyButton } from './json.js';
 import { reload } from './router.js';
 
-export function showJson(title, value) {
-  const text = JSON.stringify(value);
+export function showJson(title, text) {
   dialog({ title, action: null, cancel: 'Close', wide: true, body: [h('div', { class: 'right' }, copyButton(text)), jsonView(text, title)] });
 }
 

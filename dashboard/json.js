@@ -31,6 +31,29 @@ export function members(text) {
   return found;
 }
 
+/* The elements of an array, as raw text. */
+function elements(text) {
+  const found = [];
+  const matcher = new RegExp(token.source, 'g');
+  let depth = 0, start = -1, end = -1, match;
+  while ((match = matcher.exec(text))) {
+    const part = match[0];
+    if (depth === 1 && (part === ',' || part === ']')) {
+      if (start >= 0) found.push(text.slice(start, end));
+      start = -1;
+    } else if (depth === 1 && start < 0) {
+      start = match.index;
+    }
+    if (part === '{' || part === '[') depth++;
+    else if (part === '}' || part === ']') depth--;
+    end = match.index + part.length;
+  }
+  return found;
+}
+
+/* The raw text of each item of a list that the server answered with. */
+export const rawItems = (text) => elements(members(text).get('items'));
+
 /* Calls emit(text, class) for each piece of the laid out JSON. */
 function layOut(text, emit) {
   const matcher = new RegExp(token.source, 'g');

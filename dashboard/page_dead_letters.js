@@ -4,16 +4,18 @@ import { post, remove } from './api.js';
 import { pageHead, tag, runLink, empty, menu } from './ui.js';
 import { when } from './format.js';
 import { pager } from './pager.js';
+import { members } from './json.js';
 import { showJson, sure } from './dialogs.js';
 
-function letterRow(letter) {
+function letterRow(letter, text) {
   const envelope = letter.envelope ?? {};
+  const raw = members(text).get('envelope');
   return h('li', { 'data-row': '' }, tag('failed', 'dead', letter.reason),
     h('div', { class: 'grow' }, h('div', { class: 'run-name' }, h('strong', null, envelope.name ?? envelope.type ?? 'mail'), letter.run && h('span', { class: 'muted' }, 'to ', runLink(letter.run))),
-      h('div', { class: 'run-lately muted mono' }, (typeof envelope.payload === 'string' ? envelope.payload : JSON.stringify(envelope.payload ?? envelope)).slice(0, 160))),
+      h('div', { class: 'run-lately muted mono' }, (typeof envelope.payload === 'string' ? envelope.payload : members(raw).get('payload') ?? raw).slice(0, 160))),
     when(letter.created_at),
     menu('Actions for this letter', [
-      { label: 'Look at it', icon: 'note', onclick: () => showJson('Dead letter', letter) },
+      { label: 'Look at it', icon: 'note', onclick: () => showJson('Dead letter', text) },
       { label: 'Send again', icon: 'retry', onclick: () => sure('Send it again?', 'Send again', 'It goes back into the mailbox of its run as new mail.', false, () => post(`/v1/dead-letters/${letter.id}/requeue`), 'It was sent again') },
       { label: 'Discard', icon: 'trash', danger: true, onclick: () => sure('Discard it?', 'Discard letter', 'It is removed for good.', true, () => remove(`/v1/dead-letters/${letter.id}`), 'It was discarded') },
     ]));

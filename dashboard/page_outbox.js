@@ -5,6 +5,7 @@ import { pageHead, button, loading, table, tag, runLink, dialog, attempt, empty,
 import { when, number, plural } from './format.js';
 import { reload, navigate } from './router.js';
 import { pager } from './pager.js';
+import { members } from './json.js';
 import { showJson, showSecret, sure } from './dialogs.js';
 
 const subscriptionPath = (one) => `/v1/subscriptions/${encodeURIComponent(one.name)}`;
@@ -18,7 +19,7 @@ async function editSubscription(one) {
       { name: 'url', label: 'URL', required: true, type: 'url', value: one?.url ?? '', placeholder: 'https://example.com/hooks/holdfast' },
       { name: 'events', label: 'Events', value: (one?.events ?? []).join(', '), placeholder: 'order.*, holdfast.*', about: 'Types, or prefixes with a star. Nothing: all that runs emit.' },
     ].filter(Boolean),
-    act: (values) => put(subscriptionPath(one ?? values), { url: values.url, ...(values.events.trim() ? { events: values.events.split(',').map((text) => text.trim()).filter(Boolean) } : {}) }),
+    act: (values) => put(subscriptionPath(one ?? values), { url: values.url, ...(one ? { mode: one.mode, max_failures: one.max_failures } : {}), ...(values.events.trim() ? { events: values.events.split(',').map((text) => text.trim()).filter(Boolean) } : {}) }),
   });
   if (!saved) return;
   if (saved.secret) await showSecret('The secret of this subscription', saved.secret, 'Receivers check the signature with it.');
@@ -49,12 +50,12 @@ function subscriptions(signal) {
   return box;
 }
 
-function outboxRow(entry) {
+function outboxRow(entry, text) {
   return h('li', { 'data-row': '' }, entry.published_at ? tag('succeeded', 'check', 'Delivered') : entry.last_error ? tag('failed', 'retry', 'Retrying') : tag('pending', 'pending', 'Pending'),
     h('div', { class: 'grow' }, h('div', { class: 'run-name' }, h('strong', null, entry.type), entry.run && h('span', { class: 'muted' }, 'of ', runLink(entry.run))),
-      h('div', { class: `run-lately ${entry.last_error ? 'bad' : 'muted mono'}` }, entry.last_error ?? JSON.stringify(entry.payload ?? null).slice(0, 160))),
+      h('div', { class: `run-lately ${entry.last_error ? 'bad' : 'muted mono'}` }, entry.last_error ?? members(text).get('payload').slice(0, 160))),
     entry.attempts > 0 && h('span', { class: 'muted' }, plural(entry.attempts, 'try', 'tries')), when(entry.created_at),
-    h('button', { type: 'button', class: 'button ghost small', onclick: () => showJson(entry.type, entry) }, 'Look'));
+    h('button', { type: 'button', class: 'button ghost small', onclick: () => showJson(entry.type, text) }, 'Look'));
 }
 
 export function outboxPage({ main, signal, title, query: params }) {

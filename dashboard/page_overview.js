@@ -14,19 +14,20 @@ function tile(label, value, { href, about, tone, sub }) {
   return h(href ? 'a' : 'div', { class: `tile ${tone ?? ''}`, href, title: about }, h('span', { class: 'tile-label' }, label), h('span', { class: 'tile-value' }, value), h('span', { class: 'tile-sub' }, sub ?? ''));
 }
 
-/* No more than `most` are counted. */
-const counted = (value, most) => shortNumber(value) + (value >= most ? '+' : '');
+/* Of each workflow no more than `most` are counted. */
+const counted = (value, capped) => shortNumber(value) + (capped ? '+' : '');
 
 function tiles(stats) {
   const total = stats.total;
+  const sum = (name) => counted(total[name], stats.workflows.some((one) => one[name] >= stats.most));
   const oldest = ms(total.oldest_due);
   const late = Number.isNaN(oldest) ? 0 : ms(stats.at) - oldest;
   return [
-    tile('Due', counted(total.due, stats.most), { href: '/runs?overdue=true', about: 'Want a worker now', sub: total.due ? `oldest since ${duration(late)}` : 'nothing waits for a worker', tone: late > 60000 ? 'warn' : '' }),
-    tile('Running', counted(total.leased, stats.most), { href: '/runs?status=leased', about: 'Leased by a worker', sub: 'held by workers' }),
-    tile('Waiting', counted(total.waiting, stats.most), { href: '/runs?status=waiting', about: 'For a time, or for something with a time limit', sub: 'with a time or a limit' }),
-    tile('Delayed', counted(total.delayed, stats.most), { href: '/runs?status=pending', about: 'Pending, due later', sub: 'due later' }),
-    tile('Failed', counted(total.failed, stats.most), { href: '/runs?status=failed', about: 'For good; retry or delete them', sub: total.failed ? 'want somebody' : 'none', tone: total.failed ? 'bad' : '' }),
+    tile('Due', sum('due'), { href: '/runs?overdue=true', about: 'Want a worker now', sub: total.due ? `oldest since ${duration(late)}` : 'nothing waits for a worker', tone: late > 60000 ? 'warn' : '' }),
+    tile('Running', sum('leased'), { href: '/runs?status=leased', about: 'Leased by a worker', sub: 'held by workers' }),
+    tile('Waiting', sum('waiting'), { href: '/runs?status=waiting', about: 'For a time, or for something with a time limit', sub: 'with a time or a limit' }),
+    tile('Delayed', sum('delayed'), { href: '/runs?status=pending', about: 'Pending, due later', sub: 'due later' }),
+    tile('Failed', sum('failed'), { href: '/runs?status=failed', about: 'For good; retry or delete them', sub: total.failed ? 'want somebody' : 'none', tone: total.failed ? 'bad' : '' }),
   ];
 }
 
@@ -34,7 +35,7 @@ function queues(stats) {
   const busy = stats.workflows.filter((one) => !one.name.startsWith('holdfast.') && one.due + one.leased + one.failed + one.waiting + one.delayed > 0)
     .sort((a, b) => b.due - a.due || b.leased - a.leased || b.failed - a.failed).slice(0, 8);
   if (busy.length === 0) return h('p', { class: 'muted pad' }, 'Nothing is under way.');
-  const cell = (value, tone) => h('td', { class: `c-num ${value ? tone ?? '' : 'muted'}` }, counted(value, stats.most));
+  const cell = (value, tone) => h('td', { class: `c-num ${value ? tone ?? '' : 'muted'}` }, counted(value, value >= stats.most));
   return h('div', { class: 'table-wrap' }, h('table', { class: 'table compact' },
     h('thead', null, h('tr', null, h('th', { scope: 'col' }, 'Workflow'), ['Due', 'Running', 'Waiting', 'Failed'].map((name) => h('th', { scope: 'col', class: 'c-num' }, name)))),
     h('tbody', null, busy.map((one) => h('tr', { 'data-row': '', 'data-href': `/workflows/${encodeURIComponent(one.name)}` },

@@ -4,14 +4,16 @@ import { icon } from './icons.js';
 import { ask, get, follow, isAbort, query } from './api.js';
 import { pageHead, card, badge, button, menu, loading, idText, runLink, workflowLink, isFinished, statuses, meter, problemBox, skeleton, tag } from './ui.js';
 import { ms, when, number, exactTime, clockTime, plural, bytes, shortId } from './format.js';
-import { members, jsonView, copyButton, pretty } from './json.js';
+import { members, rawItems, jsonView, copyButton, pretty } from './json.js';
 import { Story, drawTimeline } from './timeline.js';
 import { changes, changeRun, signalRun, forkRun } from './actions.js';
-import { tookOf } from './runlist.js';
+import { tookOf, BRIEF } from './runlist.js';
+import { moreButton } from './pager.js';
 
 const EVENTS = 200;          /* lines of the journal at a time */
 const MOST_FOR_STORY = 2000; /* lines that the timeline is made from */
 const CHILDREN = 50;
+const PAUSE = 1000;          /* ms before a stream that ended is opened again */
 
 /* ---- Facts ---- */
 
@@ -57,8 +59,8 @@ function payload(name, text) {
 
 /* ---- The journal ---- */
 
-function eventRow(event) {
-  const data = event.data === null || event.data === undefined ? null : JSON.stringify(event.data);
+function eventRow(event, text) {
+  const data = event.data === null || event.data === undefined ? null : members(text).get('data');
   const long = data && data.length > 90;
   return h('tr', { 'data-row': '' },
     h('td', { class: 'c-num muted' }, event.seq),
@@ -87,7 +89,8 @@ class Journal {
   }
 
   async page(after, limit = EVENTS) {
-    return get(`${this.path}${query({ after, limit })}`, { signal: this.signal });
+    const { text, json } = await ask('GET', `${this.path}${query({ after, limit })}`, { signal: this.signal });
+    return { ...json, text };
   }
 
   start(after) {
@@ -99,10 +102,11 @@ class Journal {
   async more() {
     try {
       const page = await this.page(this.last);
-      for (const event of page.items) this.body.append(eventRow(event));
+      const raw = rawItems(page.text);
+      this.body.append(...page.items.map((event, i) => eventRow(event, raw[i])));
       this.last = page.items.at(-1)?.seq ?? this.last;
       this.atEnd = page.next === null;
-      fill(this.foot, page.next !== null && button('Load more', { onclick: () => this.more() }));
+      fill(this.foot, page.next !== null && moreButton(() => this.more()));
       return page.items;
     } catch (error) {
       if (!isAbort(error)) fill(this.foot, problemBox(error, () => this.more()));
@@ -123,10 +127,10 @@ class Journal {
     this.body.lastElementChild?.scrollIntoView({ block: 'nearest' });
   }
 
-  add(event) {
+  add(event, text) {
     if (!this.atEnd || event.seq !== this.last + 1) return;
     this.last = event.seq;
-    const row = eventRow(event);
+    const row = eventRow(event, text);
     row.classList.add('flash');
     this.body.append(row);
     if (this.body.children.length > 1000) this.body.firstElementChild.remove();
@@ -134,6 +138,8 @@ class Journal {
 }
 
 /* ---- Children ---- */
+
+const childrenOf = (run, signal, cursor) => get(`/v1/runs/${run}/children${query({ limit: CHILDREN, cursor })}`, { signal, headers: BRIEF });
 
 function childRow(run, depth, signal) {
   const open = h('button', { type: 'button', class: 'icon-button small twist', 'aria-label': 'Show its children', 'aria-expanded': 'false' }, icon('chevron'));
@@ -145,7 +151,7 @@ function childRow(run, depth, signal) {
     inner.hidden = !inner.hidden;
     open.setAttribute('aria-expanded', String(!inner.hidden));
     if (!inner.hidden && !inner.firstChild) loading(inner, async () => {
-      const page = await get(`/v1/runs/${run.id}/children${query({ limit: CHILDREN })}`, { signal });
+      const page = await childrenOf(run.id, signal);
       return page.items.length ? childList(page, run.id, depth + 1, signal) : h('p', { class: 'muted small pad' }, 'It has no children.');
     }, { rows: 1, kind: 'row' });
   });
@@ -156,12 +162,12 @@ function childList(page, parent, depth, signal) {
   const list = h('ul', { class: 'children' }, page.items.map((run) => childRow(run, depth, signal)));
   const more = h('div', { class: 'list-more' });
   let next = page.next;
-  const offer = () => fill(more, next && button('Load more', { small: true, onclick: async () => {
-    const following = await get(`/v1/runs/${parent}/children${query({ limit: CHILDREN, cursor: next })}`, { signal });
+  const offer = () => fill(more, next && moreButton(async () => {
+    const following = await childrenOf(parent, signal, next);
     list.append(...following.items.map((run) => childRow(run, depth, signal)));
     next = following.next;
     offer();
-  } }));
+  }, { small: true }));
   offer();
   return h('div', null, list, more);
 }
@@ -194,7 +200,7 @@ export function runPage({ main, signal, params, title }) {
   const timelineBox = h('div', null, skeleton(3, 'row'));
   const dataBox = h('div', { class: 'payloads' });
   const childBox = h('div');
-  let run = null, stop = null, timer = null, shownData = '', shownHead = '', redraw = null, childrenSeen = null;
+  let run = null, stop = null, timer = null, shownData = '', shownHead = '', redraw = null, pause = null, childrenSeen = null;
 
   const act = async (name) => { if (await changeRun(run, name)) await read(true); };
 
@@ -258,29 +264,41 @@ export function runPage({ main, signal, params, title }) {
 
   async function readChildren() {
     try {
-      const page = await get(`/v1/runs/${id}/children${query({ limit: CHILDREN })}`, { signal });
+      const page = await childrenOf(id, signal);
       const seen = JSON.stringify(page.counts);
       if (seen === childrenSeen) return;
       childrenSeen = seen;
       fill(childBox, page.items.length > 0 && card('Children', [childCounts(page.counts), childList(page, id, 0, signal)],
         { about: plural(Object.values(page.counts).reduce((sum, count) => sum + count, 0), 'run'), actions: h('a', { href: `/runs${query({ parent: id })}` }, 'As a list') }));
-    } catch { /* an older server; the rest of the page does not need it */ }
+    } catch { /* the rest of the page does not need it */ }
   }
 
   /* From the last line that is known on, until the run has ended. */
   function listen() {
+    clearTimeout(pause);
+    stop?.();
     stop = follow(`/v1/runs/${id}/events?after=${known}`, {
       lastId: known, endsByItself: true,
-      onState: (state) => { if (state === 'ended') { stop = null; readSoon(); } },
+      onState: (state) => { if (state === 'ended') { stop = null; goOn(); } },
       onEvent: ({ data }) => {
         const event = JSON.parse(data);
         if (event.seq <= known) return;
         known = event.seq;
         if (story.count < MOST_FOR_STORY) story.add(event);
-        journal.add(event);
+        journal.add(event, data);
         readSoon();
       },
     });
+  }
+
+  /* The stream may have ended before the run, with its server. What is refused stays refused. */
+  async function goOn() {
+    try {
+      await read();
+    } catch (error) {
+      if (isAbort(error) || (error.status >= 400 && error.status < 500)) return;
+    }
+    if (!stop && !signal.aborted && !isFinished(run.status)) pause = setTimeout(listen, PAUSE);
   }
 
   let known = 0;
@@ -303,5 +321,5 @@ export function runPage({ main, signal, params, title }) {
     readStory().then(() => { draw(); showHead(); if (!isFinished(run.status) && story.count < MOST_FOR_STORY) listen(); }).catch((error) => { if (!isAbort(error)) fill(timelineBox, problemBox(error)); });
     return [head, layout];
   });
-  signal.addEventListener('abort', () => { stop?.(); clearTimeout(timer); clearTimeout(redraw); });
+  signal.addEventListener('abort', () => { stop?.(); clearTimeout(timer); clearTimeout(redraw); clearTimeout(pause); });
 }

@@ -3,7 +3,7 @@ import { h, fill } from './dom.js';
 import { post } from './api.js';
 import { pageHead, button, tag, runLink, workflowLink, dialog, attempt, empty, toast, menu } from './ui.js';
 import { when, ms } from './format.js';
-import { jsonView } from './json.js';
+import { jsonView, members } from './json.js';
 import { reload, navigate } from './router.js';
 import { pager } from './pager.js';
 
@@ -12,14 +12,16 @@ const pending = (task) => task.status === 'open' || task.status === 'claimed';
 const taskPath = (task, action) => `/v1/tasks/${task.id}/${action}`;
 
 /* The parts of a task that are JSON of its workflow: what it is about, how to ask, what was answered. */
-function parts(task) {
-  return [['About', task.payload], ['Form', task.form], ['Answer', task.result]].filter(([, value]) => value !== null && value !== undefined)
-    .map(([label, value]) => h('div', { class: 'task-part' }, h('h3', null, label), jsonView(JSON.stringify(value), `${label} of ${task.name}`)));
+function parts(task, text) {
+  const raw = members(text);
+  return [['About', 'payload'], ['Form', 'form'], ['Answer', 'result']].map(([label, name]) => [label, raw.get(name) ?? 'null']).filter(([, value]) => value !== 'null')
+    .map(([label, value]) => h('div', { class: 'task-part' }, h('h3', null, label), jsonView(value, `${label} of ${task.name}`)));
 }
 
-async function answer(task) {
+async function answer(task, text) {
+  const about = parts(task, text);
   const done = await dialog({
-    title: `Answer “${task.name}”`, action: 'Send answer', body: parts(task), wide: parts(task).length > 0,
+    title: `Answer “${task.name}”`, action: 'Send answer', body: about, wide: about.length > 0,
     fields: [
       { name: 'outcome', label: 'Outcome', required: true, placeholder: 'approved', about: 'The answer in a word, as the workflow expects it.' },
       { name: 'result', label: 'Result', type: 'json', rows: 4, value: '', placeholder: '{"note": "fine"}', about: 'What else there is to say, as JSON; it may stay empty. Ctrl+Enter sends the answer.' },
@@ -58,15 +60,15 @@ function actions(task) {
   ]);
 }
 
-function taskRow(task) {
-  const more = parts(task);
+function taskRow(task, text) {
+  const more = parts(task, text);
   return h('li', { 'data-row': '', class: 'task' },
     h('div', { class: 'task-state' }, tag(...(tones[task.status] ?? ['pending', 'note', task.status]))),
     h('div', { class: 'grow' },
       h('div', { class: 'run-name' }, h('strong', null, task.name), h('span', { class: 'muted' }, 'of ', runLink(task.run), ' · ', workflowLink(task.workflow))),
       h('div', { class: 'task-facts muted small' }, h('span', null, whose(task)), due(task), h('span', null, 'asked ', when(task.created_at)), task.outcome && h('span', null, 'outcome ', h('strong', null, task.outcome))),
       more.length > 0 && h('details', { class: 'task-more' }, h('summary', null, 'What it is about'), more)),
-    pending(task) && h('div', { class: 'task-actions' }, button('Answer', { icon: 'check', kind: 'primary', small: true, onclick: () => answer(task) }), actions(task)));
+    pending(task) && h('div', { class: 'task-actions' }, button('Answer', { icon: 'check', kind: 'primary', small: true, onclick: () => answer(task, text) }), actions(task)));
 }
 
 export function tasksPage({ main, signal, title, query: params }) {

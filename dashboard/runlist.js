@@ -9,7 +9,7 @@ const PAGE = 50;
 const MOST_AT_ONCE = 12; /* runs that are read again after they changed */
 
 export const pageOf = (filter, extra) => `/v1/runs${query({ ...filter, ...extra })}`;
-const BRIEF = { Prefer: 'return=minimal' };
+export const BRIEF = { Prefer: 'return=minimal' };
 
 function waitText(run) {
   const kind = { signal: 'a signal', sleep: 'its time', children: 'children', timer: 'its time' }[run.waiting_kind] ?? run.waiting_kind ?? 'something';

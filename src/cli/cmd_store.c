@@ -88,7 +88,8 @@ static const struct cli_option purge_options[] = {
 
 struct purged {
     bool dry_run;
-    int64_t matched; /* before it began */
+    int64_t
+        matched; /* before it began; with --yes nobody counts them before, and these are the removed */
     int64_t removed;
 };
 
@@ -102,7 +103,7 @@ static const struct hf__field purged_fields[] = {
 static bool is_confirmed(int64_t count)
 {
     char question[100];
-    if (purge_args.yes || count == 0)
+    if (count == 0)
         return true;
     snprintf(question, sizeof question, "remove %" PRId64 " run%s for good?", count,
              count == 1 ? "" : "s");
@@ -131,12 +132,14 @@ static int purge_runs(struct cli_session *session)
         return status;
     int64_t before = cli_now(session) - purge_args.older_than;
     before = before > 0 ? before : 1;
-    hf_code code =
-        hf_purge_count(session->client, &purged.matched, purge_args.workflow, before, &err);
+    hf_code code = HF_OK;
+    if (purged.dry_run || !purge_args.yes)
+        code = hf_purge_count(session->client, &purged.matched, purge_args.workflow, before, &err);
     if (code == HF_OK && !purged.dry_run) {
-        if (!is_confirmed(purged.matched))
+        if (!purge_args.yes && !is_confirmed(purged.matched))
             return CLI_FAILED;
         code = hf_purge(session->client, &purged.removed, purge_args.workflow, before, &err);
+        purged.matched = purge_args.yes ? purged.removed : purged.matched;
     }
     if (code == HF_OK || purged.removed > 0)
         show_purged(session, &purged);

@@ -60,8 +60,9 @@ bool cli_doctor_room(struct cli_doctor *doctor, const char *path)
                            : room < LITTLE_ROOM ? CLI_WARNING
                                                 : CLI_FINE;
     cli_doctor_say(doctor, "disk", level,
-                   level == CLI_FINE ? NULL
-                                     : "make room, or remove old runs: holdfast purge --dry-run",
+                   level == CLI_FINE
+                       ? NULL
+                       : "make room, or remove old runs: holdfast purge --older-than 30d --dry-run",
                    "%" PRId64 " MiB are free where %s lies", room / MEBIBYTE, path);
     return true;
 }

@@ -1,13 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/noun.h"
 
+/* It is this one to look at, not a run. */
+static int fail_not_allowed(struct cli_session *session, const struct cli_noun *noun,
+                            const char *operand, const hf_error *err)
+{
+    char hint[200];
+    snprintf(hint, sizeof hint, "look at it with `holdfast %s show %.100s`", noun->family, operand);
+    return cli_fail_hint(session, err, noun->print ? hint : NULL);
+}
+
 int cli_noun_fail(struct cli_session *session, const struct cli_noun *noun, const char *operand,
                   const hf_error *err)
 {
     if (err->code == HF_NOT_FOUND)
         return cli_failf(session, err->code, "no %s %.100s in tenant %.60s; see `holdfast %s list`",
                          noun->term, operand, cli_tenant(session), noun->family);
-    return cli_fail(session, err);
+    return err->code == HF_NOT_ALLOWED ? fail_not_allowed(session, noun, operand, err)
+                                       : cli_fail(session, err);
 }
 
 bool cli_noun_id(struct cli_session *session, const struct cli_noun *noun, const char *operand,

@@ -146,7 +146,8 @@ static void show_json_error(hf_code code, const char *message)
     hf__buffer_free(&line);
 }
 
-static void show_error(const struct cli_session *session, hf_code code, const char *message)
+static void show_error(const struct cli_session *session, hf_code code, const char *message,
+                       const char *hint)
 {
     fflush(stdout);
     if (session->json) {
@@ -156,15 +157,20 @@ static void show_error(const struct cli_session *session, hf_code code, const ch
     fputs("holdfast: ", stderr);
     cli_put_clean(stderr, message);
     fputc('\n', stderr);
-    const char *hint = hint_for(code);
     if (hint)
         fprintf(stderr, "hint: %s\n", hint);
 }
 
+int cli_fail_hint(struct cli_session *session, const hf_error *err, const char *hint)
+{
+    show_error(session, err->code, err->message[0] ? err->message : hf_code_meaning(err->code),
+               hint);
+    return cli_exit_of(err->code);
+}
+
 int cli_fail(struct cli_session *session, const hf_error *err)
 {
-    show_error(session, err->code, err->message[0] ? err->message : hf_code_meaning(err->code));
-    return cli_exit_of(err->code);
+    return cli_fail_hint(session, err, hint_for(err->code));
 }
 
 /* Through an hf_error, which cuts the message and keeps it presentable. */
@@ -192,7 +198,7 @@ int cli_usage(struct cli_session *session, const char *fmt, ...)
     va_start(args, fmt);
     format_message(&err, HF_INVALID, fmt, args);
     va_end(args);
-    show_error(session, HF_INVALID, err.message);
+    show_error(session, HF_INVALID, err.message, NULL);
     if (!session->json)
         fprintf(stderr, "hint: see `holdfast help%s%s`\n", session->command ? " " : "",
                 session->command ? session->command->name : "");

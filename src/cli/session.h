@@ -46,6 +46,8 @@ const char *cli_store_name(const struct cli_session *session);
 
 /* Shows an error with a hint at what to do next; returns the exit code that belongs to it. */
 int cli_fail(struct cli_session *session, const hf_error *err);
+/* The same with another hint, or none (NULL). */
+int cli_fail_hint(struct cli_session *session, const hf_error *err, const char *hint);
 /* The same in the program's own words. */
 int cli_failf(struct cli_session *session, hf_code code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));

@@ -106,11 +106,10 @@ static struct hf__caller *recall(struct hf__access *access, const char *key)
     return found;
 }
 
-/* Keeps the newest ones; those with the same key that are stale fall off the end in time. */
+/* Under the mutex. Keeps the newest ones; those with the same key that are stale fall off the end in time. */
 static void remember(struct hf__access *access, struct hf__caller *caller)
 {
-    pthread_mutex_lock(&access->mutex);
-    caller->holders = 2;
+    caller->holders++;
     caller->next = access->known;
     access->known = caller;
     struct hf__caller **place = &access->known;
@@ -124,11 +123,21 @@ static void remember(struct hf__access *access, struct hf__caller *caller)
         }
     }
     forget_from(place);
+}
+
+/* What was found out in an era that has ended is good for this request alone: it may be what was revoked. */
+static void remember_of(struct hf__access *access, struct hf__caller *caller, unsigned era)
+{
+    pthread_mutex_lock(&access->mutex);
+    if (era == atomic_load(&access->era))
+        remember(access, caller);
     pthread_mutex_unlock(&access->mutex);
 }
 
+/* `key` was judged in `era`. */
 static hf_code meet(struct hf__access *access, struct hf__caller **out, const char *key,
-                    const char *tenant, const char *actor, unsigned may, hf_error *err)
+                    unsigned era, const char *tenant, const char *actor, unsigned may,
+                    hf_error *err)
 {
     struct hf__caller *caller = hf__calloc(1, sizeof *caller);
     char *copy = hf__strdup(key);
@@ -139,10 +148,11 @@ static hf_code meet(struct hf__access *access, struct hf__caller **out, const ch
         free(copy);
         return code;
     }
+    caller->holders = 1;
     caller->may = may;
     caller->key = copy;
     caller->stale_at = hf__monotonic_us() + FRESH_FOR;
-    remember(access, caller);
+    remember_of(access, caller, era);
     *out = caller;
     return HF_OK;
 }
@@ -202,7 +212,7 @@ static hf_code refuse_role(struct hf__request *request)
 /* Without tokens everybody who reaches the server may do everything, in the tenant that they name. Once somebody has made
  * a token, that is over. */
 static hf_code meet_anybody(struct hf__access *access, struct hf__caller **out,
-                            struct hf__request *request, hf_error *err)
+                            struct hf__request *request, unsigned era, hf_error *err)
 {
     const char *actor = hf__request_header(request, "Holdfast-Actor");
     const char *key = key_of(request);
@@ -211,17 +221,18 @@ static hf_code meet_anybody(struct hf__access *access, struct hf__caller **out,
     if (code != HF_OK)
         return code;
     if (closed) {
-        atomic_store(&access->open, false);
-        hf__access_forget(access);
+        if (atomic_exchange(&access->open, false))
+            hf__access_forget(access);
         return refuse(request, "no_token", "send a token as Authorization: Bearer");
     }
-    return key ? meet(access, out, key, hf__request_header(request, "Holdfast-Tenant"),
+    return key ? meet(access, out, key, era, hf__request_header(request, "Holdfast-Tenant"),
                       actor ? actor : "http", ~0u, err)
                : hf__nomem(err);
 }
 
 static hf_code meet_holder(struct hf__access *access, struct hf__caller **out,
-                           struct hf__request *request, const char *secret, hf_error *err)
+                           struct hf__request *request, const char *secret, unsigned era,
+                           hf_error *err)
 {
     hf_token_access token;
     const char *key = key_of(request);
@@ -229,20 +240,21 @@ static hf_code meet_holder(struct hf__access *access, struct hf__caller **out,
     if (code == HF_UNAUTHORIZED)
         return refuse(request, "bad_token", hf_code_meaning(HF_UNAUTHORIZED));
     if (code == HF_OK)
-        code = meet(access, out, key, token.tenant, token.name, token.roles, err);
+        code = meet(access, out, key, era, token.tenant, token.name, token.roles, err);
     return code;
 }
 
+/* `era` was looked at before. */
 static hf_code find_caller(struct hf__access *access, struct hf__caller **out,
-                           struct hf__request *request, hf_error *err)
+                           struct hf__request *request, unsigned era, hf_error *err)
 {
     const char *secret = bearer(request);
     const char *key = key_of(request);
     *out = key ? recall(access, key) : NULL;
     if (*out)
         return HF_OK;
-    return secret ? meet_holder(access, out, request, secret, err)
-                  : meet_anybody(access, out, request, err);
+    return secret ? meet_holder(access, out, request, secret, era, err)
+                  : meet_anybody(access, out, request, era, err);
 }
 
 /* `caller` is trusted for a while, and may or may not use the route. */
@@ -260,7 +272,7 @@ hf_code hf__access_check(struct hf__access *access, struct hf__request *request,
     if (request->route->may == HF__MAY_ANYONE)
         return HF_OK;
     if (!request->caller)
-        code = find_caller(access, &request->caller, request, err);
+        code = find_caller(access, &request->caller, request, era, err);
     if (code != HF_OK)
         return code;
     request->client = request->caller->client;
@@ -276,7 +288,7 @@ hf_code hf__access_check_again(struct hf__access *access, struct hf__request *re
     if (request->route->may == HF__MAY_ANYONE ||
         (era == request->trusted_in && hf__monotonic_us() < request->trusted_until))
         return HF_OK;
-    hf_code code = find_caller(access, &caller, request, err);
+    hf_code code = find_caller(access, &caller, request, era, err);
     if (code == HF_OK)
         code = judge(request, caller, era);
     hf__caller_release(access, caller);

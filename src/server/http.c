@@ -138,7 +138,9 @@ static void find_route(struct hf__request *request)
     case HF__NO_SUCH_PATH:
         if (!hf__asset_answer(request))
             hf__reply_problem_as(request, 404, "no_such_path", "there is nothing at this path",
-                                 api ? "what there is stands in " HF__OPENAPI_PATH : NULL);
+                                 api && !request->server->options.metrics_only
+                                     ? "what there is stands in " HF__OPENAPI_PATH
+                                     : NULL);
         break;
     }
 }
@@ -165,20 +167,41 @@ static bool is_framed_once(const struct hf__request *request)
     const char *encoding = hf__request_header(request, "Transfer-Encoding");
     size_t encodings = count_headers(request, "Transfer-Encoding");
     size_t lengths = count_headers(request, "Content-Length");
-    return encodings + lengths <= 1 && count_headers(request, "Host") <= 1 &&
-           count_headers(request, "Authorization") <= 1 &&
-           (!encoding || strcasecmp(encoding, "chunked") == 0);
+    return encodings + lengths <= 1 && (!encoding || strcasecmp(encoding, "chunked") == 0);
+}
+
+/* Of these everybody on the way may take another one. NULL: none is there twice. */
+static const char *find_double(const struct hf__request *request)
+{
+    static const char *const singles[] = { "Host",           "Authorization",   "Holdfast-Tenant",
+                                           "Holdfast-Actor", "Idempotency-Key", NULL };
+    for (const char *const *name = singles; *name; name++)
+        if (count_headers(request, *name) > 1)
+            return *name;
+    return NULL;
+}
+
+/* Says whether it was refused. */
+static bool refuse_ambiguous(struct hf__request *request)
+{
+    const char *doubled = find_double(request);
+    if (!is_framed_once(request))
+        hf__reply_problem_as(request, 400, "invalid",
+                             "where the request ends is said in two ways, or in none that is known",
+                             "send Content-Length or Transfer-Encoding: chunked, once");
+    else if (doubled)
+        hf__reply_problem_as(request, 400, "invalid", "a header that says one thing is there twice",
+                             hf__arena_printf(&request->arena, "send the header %s once", doubled));
+    return request->answered;
 }
 
 /* What can be refused before the body has come. */
 static void check_early(struct hf__request *request)
 {
     const char *length = hf__request_header(request, "Content-Length");
-    if (!is_framed_once(request))
-        hf__reply_problem_as(
-            request, 400, "invalid",
-            "where the request ends, for whom it is or by whom, is said in two ways", NULL);
-    else if (length && strtoull(length, NULL, 10) > request->server->options.max_body)
+    if (refuse_ambiguous(request))
+        return;
+    if (length && strtoull(length, NULL, 10) > request->server->options.max_body)
         too_large(request);
     else
         hf__check_origin(request);

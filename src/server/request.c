@@ -20,6 +20,15 @@ const char *hf__request_header(const struct hf__request *request, const char *na
     return NULL;
 }
 
+bool hf__request_wants_little(const struct hf__request *request)
+{
+    for (size_t i = 0; i < request->header_count; i++)
+        if (strcasecmp(request->headers[i].name, "Prefer") == 0 &&
+            strstr(request->headers[i].value, "return=minimal"))
+            return true;
+    return false;
+}
+
 static int hex_digit(char c)
 {
     if (c >= '0' && c <= '9')
@@ -180,9 +189,12 @@ hf_code hf__reply_record(struct hf__request *request, const struct hf__field *fi
 hf_code hf__reply_run(struct hf__request *request, const hf_run *run, hf_error *err)
 {
     char etag[32];
+    hf_run shown = *run;
+    if (hf__request_wants_little(request))
+        shown.input = shown.state = shown.result = shown.error = NULL;
     snprintf(etag, sizeof etag, "\"%" PRId64 "\"", run->revision);
     hf__reply_header(request, "ETag", etag);
-    return hf__reply_record(request, hf__run_fields, run, err);
+    return hf__reply_record(request, hf__run_fields, &shown, err);
 }
 
 hf_code hf__reply_list(struct hf__request *request, const struct hf__field *fields,

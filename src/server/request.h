@@ -105,6 +105,8 @@ struct hf__request {
 bool hf__request_must_answer(const struct hf__request *request);
 /* NULL: there is none. Names of headers are compared without case. */
 const char *hf__request_header(const struct hf__request *request, const char *name);
+/* Whether it has Prefer: return=minimal (RFC 7240): people who look at runs need not carry what may be megabytes. */
+bool hf__request_wants_little(const struct hf__request *request);
 /* Whether the request's Content-Type is this one, whatever its parameters. */
 bool hf__request_is(const struct hf__request *request, const char *type);
 /* The body as the route's table says, or the query; `given` may be NULL. */
@@ -134,7 +136,7 @@ char *hf__percent_decode(struct hf__arena *arena, const char *text, size_t lengt
 
 /* The value is copied into the request's arena. */
 void hf__reply_header(struct hf__request *request, const char *name, const char *value);
-/* One record with its table. Runs get an ETag by hf__reply_run. */
+/* One record with its table. Runs get an ETag by hf__reply_run, and are told in short where that is preferred. */
 hf_code hf__reply_record(struct hf__request *request, const struct hf__field *fields,
                          const void *record, hf_error *err) HF_MUST_CHECK;
 hf_code hf__reply_run(struct hf__request *request, const hf_run *run, hf_error *err) HF_MUST_CHECK;

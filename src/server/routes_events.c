@@ -156,43 +156,51 @@ static hf_code take_binary(struct hf__request *request, const char *body, size_t
     return code == HF_OK ? deliver(request, &event, duplicates, err) : code;
 }
 
+struct received {
+    int accepted;
+    int duplicates; /* of these */
+};
+
+static const struct hf__field received_fields[] = {
+    { "accepted", HF__FIELD_INT, offsetof(struct received, accepted) },
+    { "duplicates", HF__FIELD_INT, offsetof(struct received, duplicates) },
+    { NULL, HF__FIELD_TEXT, 0 },
+};
+
 static hf_code receive(struct hf__request *request, hf_error *err)
 {
     const char *body = request->body.data ? request->body.data : "";
     size_t length = request->body.length;
-    int count = 1;
-    int duplicates = 0;
+    struct received received = { .accepted = 1 };
     hf_code code;
     if (strlen(body) != length)
         return hf__fail(err, HF_INVALID, "the body has a NUL byte");
     if (hf__request_is(request, "application/cloudevents-batch+json"))
-        code = take_batch(request, body, length, &count, &duplicates, err);
+        code = take_batch(request, body, length, &received.accepted, &received.duplicates, err);
     else if (hf__request_is(request, "application/cloudevents+json"))
-        code = take_structured(request, body, length, &duplicates, err);
+        code = take_structured(request, body, length, &received.duplicates, err);
     else if (hf__request_header(request, "ce-id"))
-        code = take_binary(request, body, length, &duplicates, err);
+        code = take_binary(request, body, length, &received.duplicates, err);
     else
         code = hf__fail(err, HF_INVALID,
                         "send a CloudEvent: application/cloudevents+json, "
                         "application/cloudevents-batch+json, or headers ce-id and so on");
-    if (code != HF_OK)
-        return code;
-    hf__buffer_addf(&request->out, "{\"accepted\":%d,\"duplicates\":%d}", count, duplicates);
-    return hf__reply_done(request, 202, err);
+    return code == HF_OK ? hf__reply_record(request, received_fields, &received, err) : code;
 }
 
 const struct hf__route hf__event_routes[] = {
-    HF__ROUTE(
-        "events", "POST", "/v1/events", "receiveEvent", TRIGGER, receive,
-        "Take in a CloudEvent as a signal to a run",
-        .details = "In structured, batch or binary mode. The event's type is the signal's "
-                   "name, its data the "
-                   "payload; an event of the same source and id is taken once. 202: it is "
-                   "durable. A batch that is "
-                   "refused may have been taken in part: send it again.",
-        .body = members, .media = "application/cloudevents+json", HF__ANSWERS(202, ONE, NULL, NULL),
-        .example = "{\"specversion\":\"1.0\",\"id\":\"e-1\",\"source\":\"/shop\",\"type\":\"paid\","
-                   "\"data\":{\"sum\":3},\"holdfastworkflow\":\"billing.charge.v1\","
-                   "\"holdfastkey\":\"order-42\"}"),
+    HF__ROUTE("events", "POST", "/v1/events", "receiveEvent", TRIGGER, receive,
+              "Take in a CloudEvent as a signal to a run",
+              .details = "In structured, batch or binary mode. The event's type is the signal's "
+                         "name, its data the "
+                         "payload; an event of the same source and id is taken once. 202: it is "
+                         "durable. A batch that is "
+                         "refused may have been taken in part: send it again.",
+              .body = members, .media = "application/cloudevents+json",
+              HF__ANSWERS(202, ONE, "Received", received_fields),
+              .example =
+                  "{\"specversion\":\"1.0\",\"id\":\"e-1\",\"source\":\"/shop\",\"type\":\"paid\","
+                  "\"data\":{\"sum\":3},\"holdfastworkflow\":\"billing.charge.v1\","
+                  "\"holdfastkey\":\"order-42\"}"),
     HF__ROUTES_END,
 };

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "server/routes.h"
 
+#include "client/read.h"
 #include "record/members.h"
 #include "record/step_lines.h"
 #include "server/request.h"
@@ -98,6 +99,19 @@ static const struct hf__member bulk_members[] = {
     HF__MEMBERS_END,
 };
 
+struct bulk_answer {
+    hf_bulk_result result;
+    bool complete; /* there is no more to do */
+};
+
+static const struct hf__field bulk_fields[] = {
+    { "matched", HF__FIELD_INT64, offsetof(struct bulk_answer, result.matched) },
+    { "changed", HF__FIELD_INT64, offsetof(struct bulk_answer, result.changed) },
+    { "refused", HF__FIELD_INT64, offsetof(struct bulk_answer, result.refused) },
+    { "complete", HF__FIELD_BOOL, offsetof(struct bulk_answer, complete) },
+    { NULL, HF__FIELD_TEXT, 0 },
+};
+
 static hf_code read_action(const char *name, hf_action *out, hf_error *err)
 {
     for (int action = HF_CANCEL; action <= HF_RESTORE; action++)
@@ -130,7 +144,7 @@ static hf_code bulk(struct hf__request *request, hf_error *err)
     struct bulk bulk = { .until = hf__monotonic_us() + LONGEST_BULK };
     hf_filter filter = HF_FILTER_INIT;
     hf_change change = HF_CHANGE_INIT;
-    hf_bulk_result result = { 0 };
+    struct bulk_answer answer = { 0 };
     hf_action action = HF_CANCEL;
     hf_code code = hf__request_body(request, &bulk, NULL, err);
     if (code == HF_OK)
@@ -142,15 +156,12 @@ static hf_code bulk(struct hf__request *request, hf_error *err)
         code = hf__fail(err, HF_INVALID, "\"filter\" must choose something");
     change.reason = bulk.reason;
     if (code == HF_OK)
-        code = hf_bulk(request->client, &result, &filter, action, &change, bulk.dry_run, go_on,
-                       &bulk, err);
+        code = hf_bulk(request->client, &answer.result, &filter, action, &change, bulk.dry_run,
+                       go_on, &bulk, err);
     if (code != HF_OK && !bulk.stopped)
         return code;
-    hf__buffer_addf(
-        &request->out,
-        "{\"matched\":%" PRId64 ",\"changed\":%" PRId64 ",\"refused\":%" PRId64 ",\"complete\":%s}",
-        result.matched, result.changed, result.refused, bulk.stopped ? "false" : "true");
-    return hf__reply_done(request, 200, err);
+    answer.complete = !bulk.stopped;
+    return hf__reply_record(request, bulk_fields, &answer, err);
 }
 
 /* ---- Steps ---- */
@@ -201,7 +212,7 @@ static hf_code children(struct hf__request *request, hf_error *err)
         code = hf__request_query(request, &filter, err);
     filter.parent = id;
     if (code == HF_OK)
-        code = hf_list(request->client, &runs, &filter, err);
+        code = hf__list(request->client, &runs, &filter, hf__request_wants_little(request), err);
     if (code == HF_OK)
         code = hf_child_counts(request->client, counts, id, err);
     if (code == HF_OK)
@@ -266,7 +277,7 @@ const struct hf__route hf__many_routes[] = {
         "Cancel, pause, resume, retry, delete or restore all runs that match",
         .details =
             "Works for 20 s at most; `complete` is false when there is more to do: send it again.",
-        .body = bulk_members, HF__ANSWERS(200, ONE, NULL, NULL),
+        .body = bulk_members, HF__ANSWERS(200, ONE, "Bulk", bulk_fields),
         .example = "{\"action\":\"retry\",\"filter\":{\"status\":[\"failed\"],"
                    "\"workflow\":\"billing.charge.v1\"},\"dry_run\":true}"),
     HF__ROUTE("runs", "GET", "/v1/runs/{id}/steps", "listSteps", READ, steps,
@@ -275,7 +286,8 @@ const struct hf__route hf__many_routes[] = {
     HF__ROUTE("runs", "GET", "/v1/runs/{id}/children", "listChildren", READ, children,
               "The run's children, newest first",
               .details = "`counts` tells how many there are in each status.",
-              .query = hf__filter_members, HF__ANSWERS(200, LIST, "Run", hf__run_fields)),
+              .query = hf__filter_members, .headers = HF__HEADER_PREFER,
+              HF__ANSWERS(200, LIST, "Run", hf__run_fields)),
     HF__ROUTE("runs", "POST", "/v1/runs/{id}/fork", "forkRun", OPERATE, fork_run,
               "Start a new run that keeps the steps before a chosen one", .body = fork_members,
               HF__ANSWERS(201, ONE, "Triggered", hf__triggered_fields),

@@ -100,21 +100,32 @@ static hf_code remove_one(struct hf__request *request, hf_error *err)
     return code == HF_OK ? hf__reply_nothing(request) : code;
 }
 
+struct tested {
+    bool delivered;
+    int status;          /* HTTP's, of the receiver; 0: there was no answer */
+    const char *message; /* why not; NULL: it was */
+};
+
+static const struct hf__field tested_fields[] = {
+    { "delivered", HF__FIELD_BOOL, offsetof(struct tested, delivered) },
+    { "status", HF__FIELD_INT, offsetof(struct tested, status) },
+    { "message", HF__FIELD_TEXT, offsetof(struct tested, message) },
+    { NULL, HF__FIELD_TEXT, 0 },
+};
+
 /* What the receiver says is the answer, whether it is good or not. */
 static hf_code test(struct hf__request *request, hf_error *err)
 {
-    int status = 0;
+    struct tested tested = { 0 };
     hf_error why = { 0 };
-    hf_code code = hf_subscription_test(request->client, request->args[0], &status, &why);
+    hf_code code = hf_subscription_test(request->client, request->args[0], &tested.status, &why);
     if (code == HF_NOT_FOUND || code == HF_INVALID || code == HF_NOMEM || code == HF_UNAVAILABLE) {
         *err = why;
         return code;
     }
-    hf__buffer_addf(&request->out, "{\"delivered\":%s,\"status\":%d,\"message\":",
-                    code == HF_OK ? "true" : "false", status);
-    hf__json_add_text(&request->out, code == HF_OK ? NULL : why.message);
-    hf__buffer_add_text(&request->out, "}");
-    return hf__reply_done(request, 200, err);
+    tested.delivered = code == HF_OK;
+    tested.message = code == HF_OK ? NULL : why.message;
+    return hf__reply_record(request, tested_fields, &tested, err);
 }
 
 /* ---- The outbox ---- */
@@ -161,7 +172,7 @@ const struct hf__route hf__outbox_routes[] = {
               "Deliver again", ONE),
     HF__ROUTE("outbox", "POST", PATH "/test", "testSubscription", OPERATE, test,
               "Send a test event and say what the receiver answered",
-              HF__ANSWERS(200, ONE, NULL, NULL)),
+              HF__ANSWERS(200, ONE, "SubscriptionTest", tested_fields)),
     HF__ROUTE("outbox", "DELETE", PATH, "deleteSubscription", ADMIN, remove_one,
               "Delete a subscription", HF__ANSWERS(204, NONE, NULL, NULL)),
     HF__ROUTE("outbox", "GET", "/v1/outbox", "listOutbox", READ, entries,

@@ -103,20 +103,13 @@ static hf_code trigger(struct hf__request *request, hf_error *err)
 
 /* ---- Reading ---- */
 
-/* Prefer: return=minimal (RFC 7240): a list for people need not carry what may be megabytes. */
-static bool wants_little(const struct hf__request *request)
-{
-    const char *preferred = hf__request_header(request, "Prefer");
-    return preferred && strstr(preferred, "return=minimal");
-}
-
 static hf_code list(struct hf__request *request, hf_error *err)
 {
     hf_filter filter = HF_FILTER_INIT;
     hf_runs *runs = NULL;
     hf_code code = hf__request_query(request, &filter, err);
     if (code == HF_OK)
-        code = hf__list(request->client, &runs, &filter, wants_little(request), err);
+        code = hf__list(request->client, &runs, &filter, hf__request_wants_little(request), err);
     if (code == HF_OK)
         code = hf__reply_list(request, hf__run_fields, runs->items, runs->count,
                               sizeof runs->items[0], runs->next, err);
@@ -146,11 +139,8 @@ static hf_code get(struct hf__request *request, hf_error *err)
         return hf__wait_for_end(request, id, query.wait, err);
     if (code == HF_OK)
         code = hf_get(request->client, &run, id, err);
-    if (code == HF_OK) {
-        if (wants_little(request))
-            run->input = run->state = run->result = run->error = NULL;
+    if (code == HF_OK)
         code = hf__reply_run(request, run, err);
-    }
     hf_run_free(run);
     return code;
 }
@@ -248,10 +238,19 @@ static const struct hf__member signal_members[] = {
     HF__MEMBERS_END,
 };
 
+struct signalled {
+    bool duplicate; /* its id was seen before */
+};
+
+static const struct hf__field signalled_fields[] = {
+    { "duplicate", HF__FIELD_BOOL, offsetof(struct signalled, duplicate) },
+    { NULL, HF__FIELD_TEXT, 0 },
+};
+
 static hf_code signal_run(struct hf__request *request, hf_error *err)
 {
     hf_signal_spec spec = HF_SIGNAL_INIT;
-    bool duplicate = false;
+    struct signalled signalled = { 0 };
     hf_id id;
     hf_code code = hf__request_id(request, 0, &id, err);
     if (code == HF_OK)
@@ -260,19 +259,17 @@ static hf_code signal_run(struct hf__request *request, hf_error *err)
         code = hf__request_if_match(request, &spec.expected_revision, err);
     spec.id = spec.id ? spec.id : hf__request_header(request, "Idempotency-Key");
     if (code == HF_OK)
-        code = hf_signal(request->client, id, &spec, &duplicate, err);
-    if (code != HF_OK)
-        return code;
-    hf__buffer_addf(&request->out, "{\"duplicate\":%s}", duplicate ? "true" : "false");
-    return hf__reply_done(request, 202, err);
+        code = hf_signal(request->client, id, &spec, &signalled.duplicate, err);
+    return code == HF_OK ? hf__reply_record(request, signalled_fields, &signalled, err) : code;
 }
 
 #define ONE_RUN HF__ANSWERS(200, ONE, "Run", hf__run_fields)
-#define SHOWN .headers = HF__HEADER_ETAG
+#define SHOWN .headers = HF__HEADER_PREFER | HF__HEADER_ETAG
 #define ACTION(word, handle_, summary_)                                                            \
     HF__ROUTE("runs", "POST", "/v1/runs/{id}/" word, word "Run", OPERATE, handle_, summary_,       \
               .details = "With If-Match it is refused (412) when the run was changed meanwhile.",  \
-              .body = change_members, .headers = HF__HEADER_IF_MATCH | HF__HEADER_ETAG, ONE_RUN,   \
+              .body = change_members,                                                              \
+              .headers = HF__HEADER_IF_MATCH | HF__HEADER_PREFER | HF__HEADER_ETAG, ONE_RUN,       \
               .example = "{\"reason\":\"asked for by the customer\"}")
 
 const struct hf__route hf__run_routes[] = {
@@ -309,7 +306,7 @@ const struct hf__route hf__run_routes[] = {
               "Send a signal to a run",
               .details = "202: it is durable. The header Idempotency-Key is the same as `id`.",
               .body = signal_members, .headers = HF__HEADER_IDEMPOTENCY_KEY | HF__HEADER_IF_MATCH,
-              HF__ANSWERS(202, ONE, NULL, NULL),
+              HF__ANSWERS(202, ONE, "Signalled", signalled_fields),
               .example = "{\"name\":\"approved\",\"payload\":{\"by\":\"ada\"}}"),
     ACTION("cancel", cancel, "Cancel a run and its children"),
     ACTION("pause", pause_run, "Pause a run"),

@@ -40,9 +40,15 @@ static const struct hf__member members[] = {
     HF__MEMBERS_END,
 };
 
+struct made {
+    hf_token_made token;
+    const char *secret; /* the token's */
+};
+
 static const struct hf__field made_fields[] = {
-    { "id", HF__FIELD_ID, offsetof(hf_token_made, id) },
-    { "expires_at", HF__FIELD_TIME, offsetof(hf_token_made, expires_at) },
+    { "id", HF__FIELD_ID, offsetof(struct made, token.id) },
+    { "expires_at", HF__FIELD_TIME, offsetof(struct made, token.expires_at) },
+    { "secret", HF__FIELD_TEXT, offsetof(struct made, secret) },
     { NULL, HF__FIELD_TEXT, 0 },
 };
 
@@ -60,7 +66,7 @@ static hf_code read_roles(struct body *body, hf_error *err)
 static hf_code create(struct hf__request *request, hf_error *err)
 {
     struct body body = { .spec = HF_TOKEN_INIT };
-    hf_token_made made;
+    struct made made;
     hf_code code = hf__request_body(request, &body, NULL, err);
     if (code == HF_OK)
         code = read_roles(&body, err);
@@ -70,15 +76,14 @@ static hf_code create(struct hf__request *request, hf_error *err)
         return HF_OK;
     }
     if (code == HF_OK)
-        code = hf_token_create(request->client, &made, &body.spec, err);
+        code = hf_token_create(request->client, &made.token, &body.spec, err);
     if (code != HF_OK)
         return code;
-    hf__buffer_add_text(&request->out, "{");
-    hf__record_members(&request->out, made_fields, &made);
-    hf__buffer_addf(&request->out, ",\"secret\":\"%s\"}", made.secret);
-    explicit_bzero(made.secret, sizeof made.secret);
+    made.secret = made.token.secret;
+    code = hf__reply_record(request, made_fields, &made, err);
+    explicit_bzero(&made.token, sizeof made.token);
     hf__access_forget(request->server->access); /* from the first token on everybody needs one */
-    return hf__reply_done(request, 201, err);
+    return code;
 }
 
 static hf_code revoke(struct hf__request *request, hf_error *err)
@@ -92,32 +97,48 @@ static hf_code revoke(struct hf__request *request, hf_error *err)
     return code == HF_OK ? hf__reply_nothing(request) : code;
 }
 
+struct me {
+    const char *tenant, *actor;
+    const char *roles; /* JSON */
+};
+
+static const struct hf__field me_fields[] = {
+    { "tenant", HF__FIELD_TEXT, offsetof(struct me, tenant) },
+    { "actor", HF__FIELD_TEXT, offsetof(struct me, actor) },
+    { "roles", HF__FIELD_WORDS, offsetof(struct me, roles) },
+    { NULL, HF__FIELD_TEXT, 0 },
+};
+
+static void add_roles(struct hf__buffer *out, unsigned may)
+{
+    const char *between = "";
+    hf__buffer_add_text(out, "[");
+    for (unsigned bit = 1; bit <= HF_ROLE_ROOT; bit <<= 1)
+        if (hf_role_allows(may, bit)) {
+            hf__buffer_addf(out, "%s\"%s\"", between, hf_role_name((hf_role)bit));
+            between = ",";
+        }
+    hf__buffer_add_text(out, "]");
+}
+
 static hf_code me(struct hf__request *request, hf_error *err)
 {
-    struct hf__buffer *out = &request->out;
-    hf__buffer_add_text(out, "{\"tenant\":");
-    hf__json_add_text(out, request->client->tenant);
-    hf__buffer_add_text(out, ",\"actor\":");
-    hf__json_add_text(out, request->client->actor);
-    hf__buffer_add_text(out, ",\"roles\":[");
-    bool first = true;
-    for (unsigned bit = 1; bit <= HF_ROLE_ROOT; bit <<= 1)
-        if (hf_role_allows(request->caller->may, bit)) {
-            hf__buffer_addf(out, "%s\"%s\"", first ? "" : ",", hf_role_name((hf_role)bit));
-            first = false;
-        }
-    hf__buffer_add_text(out, "]}");
-    return hf__reply_done(request, 200, err);
+    struct hf__buffer roles = { 0 };
+    add_roles(&roles, request->caller->may);
+    struct me me = { request->client->tenant, request->client->actor, roles.data };
+    hf_code code = roles.failed ? hf__nomem(err) : hf__reply_record(request, me_fields, &me, err);
+    hf__buffer_free(&roles);
+    return code;
 }
 
 const struct hf__route hf__token_routes[] = {
     HF__ROUTE("tokens", "GET", "/v1/me", "getMe", READ, me, "Who the caller is",
-              HF__ANSWERS(200, ONE, NULL, NULL)),
+              HF__ANSWERS(200, ONE, "Caller", me_fields)),
     HF__ROUTE("tokens", "GET", "/v1/tokens", "listTokens", ADMIN, list, "List tokens",
               HF__ANSWERS(200, LIST, "Token", hf__token_fields)),
     HF__ROUTE("tokens", "POST", "/v1/tokens", "createToken", ADMIN, create, "Make a token",
               .details = "The answer has the secret; it is never shown again.", .body = members,
-              HF__ANSWERS(201, ONE, NULL, NULL)),
+              HF__ANSWERS(201, ONE, "TokenMade", made_fields)),
     HF__ROUTE("tokens", "DELETE", "/v1/tokens/{id}", "revokeToken", ADMIN, revoke,
               "Revoke a token, at once", HF__ANSWERS(204, NONE, NULL, NULL)),
     HF__ROUTES_END,

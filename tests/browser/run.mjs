@@ -110,6 +110,53 @@ test('numbers keep every digit', async (open) => {
   await page.getByText('12345678901234567890.10').first().waitFor();
 });
 
+// A list that no request can make, as the server would write it: the second page comes when it is let go.
+async function letters(page) {
+  const letter = (id) => `{"id":"00000000-0000-7000-8000-00000000000${id}","run":null,"reason":"poison","envelope":{"name":"paid-${id}","payload":[12345678901234567890,"]"]},"created_at":"2026-01-01T00:00:00Z"}`;
+  let letGo, asked = 0;
+  const held = new Promise((resolve) => { letGo = resolve; });
+  await page.route('**/v1/dead-letters?**', async (route) => {
+    const second = route.request().url().includes('cursor=');
+    if (second) { asked++; await held; }
+    await route.fulfill({ contentType: 'application/json', body: second ? `{"items":[${letter(3)}],"next":null}` : `{"items":[${letter(1)}, ${letter(2)}],"next":"c"}` });
+  });
+  return { letGo, asked: () => asked };
+}
+
+test('what is shown of a list keeps every digit, and its next page is added once', async (open) => {
+  const page = await open(null);
+  const held = await letters(page);
+  await page.goto(`${world.url}/dead-letters`);
+  await settle(page);
+  const lines = page.locator('.lines > li');
+  check((await lines.first().innerText()).includes('[12345678901234567890,"]"]'), 'a line has lost digits');
+  await page.getByRole('button', { name: 'Load more' }).evaluate((button) => { button.click(); button.click(); });
+  held.letGo();
+  await lines.nth(2).waitFor();
+  await page.getByRole('button', { name: 'Load more' }).waitFor({ state: 'detached' });
+  check(held.asked() === 1 && (await lines.count()) === 3, `asked ${held.asked()} times, ${await lines.count()} lines`);
+  await lines.nth(1).getByRole('button', { name: 'Actions for this letter' }).click();
+  await page.getByRole('menuitem', { name: 'Look at it' }).click();
+  const shown = await page.getByRole('dialog').locator('.json').innerText();
+  check(shown.includes('12345678901234567890') && shown.includes('paid-2') && !shown.includes('paid-3'), shown);
+});
+
+test('a total is no guess while every workflow was counted to its end', async (open) => {
+  const page = await open(null);
+  const counts = { due: 2, leased: 0, waiting: 0, delayed: 0, failed: 0 };
+  let failed = 1;
+  await page.route('**/v1/stats', async (route) => {
+    const stats = await (await route.fetch()).json();
+    const workflows = ['a', 'b'].map((name) => ({ ...stats.workflows[0], ...counts, failed, name }));
+    await route.fulfill({ json: { ...stats, most: 3, total: { ...stats.total, ...counts, due: 4, failed: 2 * failed }, workflows } });
+  });
+  await page.goto(world.url);
+  const value = (label) => page.locator('.tile', { hasText: label }).locator('.tile-value');
+  await value('Due').filter({ hasText: /^4$/ }).waitFor();
+  failed = 3;
+  await value('Failed').filter({ hasText: /^6\+$/ }).waitFor();
+});
+
 test('a failed run is retried after a question, and what the server says is shown', async (open) => {
   const page = await open(`/runs/${world.retried}`);
   await settle(page);
@@ -242,6 +289,21 @@ test('a schedule is made, shows when it fires, and is deleted', async (open) => 
   await row.waitFor({ state: 'detached' });
 });
 
+test('a schedule that is changed keeps what the form does not show, and every digit', async (open) => {
+  const body = '{"workflow":"mail.send.v1","cron":"0 5 * * *","input":{"account":12345678901234567890},"priority":3,"tags":["eu"]}';
+  await fetch(`${world.url}/v1/schedules/kept`, { method: 'PUT', headers: { 'Content-Type': 'application/json' }, body });
+  const page = await open('/schedules');
+  await settle(page);
+  await page.getByRole('button', { name: 'Actions for kept' }).click();
+  await page.getByRole('menuitem', { name: 'Change' }).click();
+  await page.getByLabel('When').fill('0 6 * * *');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.locator('.schedule', { hasText: '0 6 * * *' }).waitFor();
+  const text = await (await fetch(`${world.url}/v1/schedules/kept`)).text();
+  check(text.includes('12345678901234567890') && /"priority":3,/.test(text) && text.includes('"tags":["eu"]'), text);
+  await world.ask('DELETE', '/v1/schedules/kept');
+});
+
 test('a run is started and forked from the page', async (open) => {
   const page = await open('/workflows/billing.charge.v1');
   await settle(page);
@@ -371,6 +433,22 @@ test('when the server goes away the page says so, and goes on when it is back', 
   }
 });
 
+test('a stream that ends before its run does is opened again', async (open) => {
+  const id = await world.trigger('mail.send.v1', { key: 'cut-off' });
+  const page = await open(null);
+  let streams = 0;
+  await page.route(`**/v1/runs/${id}/events?after=*`, async (route) => {
+    if (route.request().headers().accept !== 'text/event-stream' || ++streams > 1) await route.continue();
+    else await route.fulfill({ contentType: 'text/event-stream', body: '' });
+  });
+  await page.goto(`${world.url}/runs/${id}`);
+  await until(() => streams > 0, 'it listens');
+  await settle(page);
+  await world.ask('POST', `/v1/runs/${id}/cancel`, {});
+  await page.locator('.run-sub .badge', { hasText: 'Cancelled' }).waitFor();
+  await page.locator('.journal tbody tr', { hasText: 'cancelled' }).last().waitFor();
+});
+
 test('a task shows its run, workflow and roles, and is answered by the keyboard alone', async (open) => {
   const page = await open('/tasks');
   await settle(page);
@@ -381,6 +459,7 @@ test('a task shows its run, workflow and roles, and is answered by the keyboard 
   check(!(await row.getByText('15 %').isVisible()), 'the payload is shown unasked');
   await row.locator('summary').press('Enter');
   await row.getByText('15 %').waitFor();
+  check((await row.innerText()).includes('12345678901234567890'), 'a number has lost digits');
   await row.getByRole('button', { name: 'More for Approve the discount' }).press('Enter');
   await page.keyboard.press('Enter');
   await page.getByText(/claimed by/).waitFor();
@@ -466,6 +545,20 @@ test('a subscription is made, shows its secret once, is parked and deleted', asy
   await page.getByRole('menuitem', { name: 'Delete' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Delete subscription' }).click();
   await row.waitFor({ state: 'detached' });
+});
+
+test('a subscription that is changed keeps what the form does not show', async (open) => {
+  await world.ask('PUT', '/v1/subscriptions/kept', { url: 'http://127.0.0.1:9/old', mode: 'binary', max_failures: 3 });
+  const page = await open('/outbox');
+  await settle(page);
+  await page.getByRole('button', { name: 'Actions for kept' }).click();
+  await page.getByRole('menuitem', { name: 'Change' }).click();
+  await page.getByLabel('URL').fill('http://127.0.0.1:9/new');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByText('http://127.0.0.1:9/new').waitFor();
+  const { url, mode, max_failures: failures } = await world.ask('GET', '/v1/subscriptions/kept');
+  check(url.endsWith('/new') && mode === 'binary' && failures === 3, `${url} ${mode} ${failures}`);
+  await world.ask('DELETE', '/v1/subscriptions/kept');
 });
 
 test('the policy of the page allows nothing inline, and the assets are small', async () => {

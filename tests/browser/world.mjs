@@ -12,7 +12,7 @@ const handlers = {
   'charge.sh': 'cat >/dev/null; echo \'{"receipt": 12345678901234567890.10}\'',
   'refuse.sh': 'cat >/dev/null; echo "the card was refused: <b>4711</b> <img src=x onerror=window.hacked=1>" >&2; exit 78',
   'slow.sh': 'cat >/dev/null; sleep 600',
-  'ask.sh': `cat >/dev/null; exec "$HOLDFAST" ask approve '{"order":7001,"discount":"15 %"}' --title "Approve the discount" --role boss --role sales --form '{"fields":["note"]}' --due-in 2h`,
+  'ask.sh': `cat >/dev/null; exec "$HOLDFAST" ask approve '{"order":7001,"discount":"15 %","account":12345678901234567890}' --title "Approve the discount" --role boss --role sales --form '{"fields":["note"]}' --due-in 2h`,
 };
 
 const started = new Set();

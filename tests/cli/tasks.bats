@@ -67,6 +67,7 @@ asks()
     holdfast --actor lee task complete "$task" yes
     run -4 holdfast --actor lee task complete "$task" no
     [[ "$output" == *"the task is completed"* ]]
+    [[ "$output" == *"holdfast task show $task"* ]]
 }
 
 @test "lists show what is asked for" {

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Who may do what over HTTP."""
 
+import json
 import subprocess
 import sys
+import time
 
 from scene import PROGRAM, Client, Raw, Server, check, make_store, run_program, wait_until
 from runner import Runner
@@ -69,6 +71,21 @@ def without_a_good_token_nothing_is_told(directory, url):
         check(server.client.get("/healthz").status == 200, "health needs none")
         answer = server.client.get("/v1/runs", headers={"Holdfast-Tenant": "default"})
         check(answer.status == 401, "naming a tenant is no token")
+
+
+@case
+def who_asks_without_a_token_does_not_make_the_others_be_looked_up_again(directory, url):
+    prepare(url)
+    secret = token(url, "read", name="known")
+    made = json.loads(run_program("--store", url, "token", "list", "--json").stdout)["id"]
+    with Server(directory, url) as server:
+        begun = time.monotonic()
+        check(holder(server, secret).get("/v1/runs").status == 200, "it is known from now on")
+        run_program("--store", url, "token", "revoke", made)
+        check(server.client.get("/v1/runs").status == 401, "nobody")
+        answer = holder(server, secret).get("/v1/runs")
+        slow = time.monotonic() - begun > 4  # what is known is looked up again after 5 s
+        check(slow or answer.status == 200, f"it was looked up again: {answer.status}")
 
 
 @case

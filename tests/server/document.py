@@ -98,7 +98,8 @@ TAKEN = {
     "If-None-Match": {"getRun", "getRunByKey", "getTask"},
     "Last-Event-ID": {"listEvents", "followAll"},
     "traceparent": {"triggerRun"},
-    "Prefer": {"listRuns"},
+    "Prefer": {"listRuns", "listChildren", "getRun", "getRunByKey", "cancelRun", "pauseRun", "resumeRun", "retryRun",
+               "deleteRun", "restoreRun"},
 }
 
 
@@ -121,6 +122,15 @@ def what_workers_are_answered_has_schemas(server, client, document):
                 check(status != "200" or schema and (schema.get("$ref") or schema["properties"]["items"]), f"{path}: {schema}")
     claimed = document["components"]["schemas"]["ClaimedRun"]
     check({"run", "mail", "steps", "lease_us"} <= set(claimed["required"]), claimed)
+
+
+@case
+def what_is_answered_has_a_schema(server, client, document):
+    """But for this document, and for what is told in words."""
+    bare = {operation["operationId"] for _, _, operation in operations(document, ())
+            for response in operation["responses"].values()
+            if response.get("content", {}).get("application/json", {}).get("schema") == {"type": "object"}}
+    check(bare == {"getOpenapi", "getStats"}, bare)
 
 
 @case

@@ -132,11 +132,15 @@ def what_is_said_to_be_shorter_than_it_is_is_no_second_request(server, client):
 
 
 @case()
-def who_asks_is_said_once(server, client):
+def who_asks_and_what_it_is_known_by_is_said_once(server, client):
     """A proxy in front may have looked at the other one."""
-    with Raw(server.port) as raw:
-        raw.send(f"GET /v1/runs HTTP/1.1\r\n{HOST}Authorization: Bearer a\r\nAuthorization: Bearer b\r\n\r\n")
-        check(raw.status() == 400, "two tokens are refused")
+    for name in ("Host", "Authorization", "Holdfast-Tenant", "Holdfast-Actor", "Idempotency-Key"):
+        own = "" if name == "Host" else HOST
+        with Raw(server.port) as raw:
+            raw.send(f"GET /v1/runs HTTP/1.1\r\n{own}{name}: localhost\r\n{name.lower()}: localhost\r\n\r\n")
+            raw.socket.shutdown(socket.SHUT_WR)
+            answer = raw.receive()
+            check(answer.startswith(b"HTTP/1.1 400") and f"send the header {name} once".encode() in answer, answer)
 
 
 @case("--receive-limit", "2s")

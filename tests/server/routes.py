@@ -212,7 +212,9 @@ def children_are_listed_and_counted(server, client):
     check(answer.status == 200, answer.text)
     children = client.get(f"/v1/runs/{run}/children").json
     check(len(children["items"]) == 2 and children["counts"]["pending"] == 2, children)
-    check(all(child["parent"] == run for child in children["items"]), children)
+    check(all(child["parent"] == run and child["input"] for child in children["items"]), children)
+    brief = client.get(f"/v1/runs/{run}/children", headers={"Prefer": "return=minimal"}).json
+    check(brief["counts"] == children["counts"] and not any(child["input"] for child in brief["items"]), brief)
     client.post(f"/v1/runs/{children['items'][0]['id']}/cancel")
     children = client.get(f"/v1/runs/{run}/children?status=pending&limit=1").json
     check(len(children["items"]) == 1 and children["counts"]["cancelled"] == 1, children)

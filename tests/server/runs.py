@@ -110,6 +110,22 @@ def lists_are_filtered_and_paged(server, client):
 
 
 @case
+def what_may_be_large_is_left_out_wherever_a_run_is_told(server, client):
+    run = client.trigger("idle.v1", key="little", input={"much": 1})
+    little = {"Prefer": "handling=lenient, return=minimal"}
+    for path in (f"/v1/runs/{run}", f"/v1/runs/{run}?wait=1ms", "/v1/workflows/idle.v1/runs/little"):
+        check(client.get(path).json["input"] == {"much": 1}, path)
+        check(client.get(path, headers=little).json["input"] is None, f"{path}, minimal")
+    page = client.get("/v1/runs?key=little", headers=little).json
+    check(page["items"][0]["input"] is None, page)
+    check(client.post(f"/v1/runs/{run}/pause", headers=little).json["input"] is None, "after a change")
+    lines = "Prefer: respond-async\r\nPrefer: return=minimal\r\n"
+    with Raw(server.port) as raw:
+        raw.send(f"GET /v1/runs/{run} HTTP/1.1\r\nHost: localhost\r\n{lines}Connection: close\r\n\r\n")
+        check(b'"input":null' in raw.receive(), "every line is looked at")
+
+
+@case
 def a_change_names_the_revision_it_is_based_on(server, client):
     run = client.trigger("idle.v1")
     etag = client.get(f"/v1/runs/{run}").headers["ETag"]
