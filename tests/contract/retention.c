@@ -25,7 +25,7 @@
 #endif
 #endif
 #ifdef SANITIZED
-#define MANY 30000 /* sanitized builds are slow */
+#define MANY 20000 /* sanitized builds are slow */
 #else
 #define MANY 100000
 #endif
