@@ -201,8 +201,14 @@ static hf_code take_found(struct list *list, struct hf__ask *found, int most, hf
                    !hf__as_number(hf__table_row(&found->out, count - 1)[1]);
     list->exhausted = count < most && !goes_on;
     count -= goes_on;
+    size_t had = list->page->count;
     hf_code code = count > 0 ? read_rows(list, found, count, err) : HF_OK;
     list->before = last;
+    /* One that fills the page by itself hid those behind it. */
+    if (list->page->count > had && !list->more && list->bytes > PAGE_BYTES) {
+        list->before = list->page->items[list->page->count - 1].id;
+        list->exhausted = false;
+    }
     return code;
 }
 

@@ -222,6 +222,26 @@ static void pages_of_large_runs_end_early_and_leave_nothing_out(void **state)
     assert_int_equal(seen, RUNS);
 }
 
+static void a_run_larger_than_a_page_hides_nothing(void **state)
+{
+    hf_filter filter = HF_FILTER_INIT;
+    hf_id ids[3];
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        ids[i] = trigger(WORK);
+    sql("UPDATE run SET input = '\"' || %s || '\"' WHERE id = %s",
+        fx.backend == BACKEND_POSTGRES ? "repeat('x', 20000000)" : "hex(zeroblob(10000000))",
+        sql_id(ids[2]));
+    filter.workflow = WORK;
+    for (int i = 2; i >= 0; i -= 2) {
+        const hf_runs *page = list(&filter);
+        assert_int_equal(page->count, i == 2 ? 1 : 2);
+        assert_true(hf_id_equal(page->items[0].id, ids[i == 2 ? 2 : 1]));
+        assert_int_equal(page->next != NULL, i == 2);
+        filter.cursor = page->next;
+    }
+}
+
 /* ---- Rare ones ---- */
 
 enum { CROWD = 1500 }; /* more than are looked at before an index is asked */
@@ -534,6 +554,7 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(pages_are_stable_while_others_write),
     CONTRACT_TEST(the_last_page_has_no_next_even_if_it_is_full),
     CONTRACT_TEST(pages_of_large_runs_end_early_and_leave_nothing_out),
+    CONTRACT_TEST(a_run_larger_than_a_page_hides_nothing),
     CONTRACT_TEST(rare_runs_are_found_behind_a_crowd_by_every_filter),
     CONTRACT_TEST(a_crowd_is_paged_through_without_gaps_whatever_finds_it),
     CONTRACT_TEST(a_backlog_behind_a_crowd_is_paged_through_without_gaps),
