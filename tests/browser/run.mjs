@@ -1,4 +1,4 @@
-// The dashboard in a real browser, on a real server. Speaks TAP.
+// The dashboard in a real browser, on a real server. Speaks TAP. F12.
 import { readFileSync } from 'node:fs';
 import { World, openBrowser, axeSource, hostile, until } from './world.mjs';
 

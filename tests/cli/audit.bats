@@ -1,4 +1,4 @@
-# The sealed journal and dead letters from the command line, on both backends, and a second opinion on seals.
+# The sealed journal and dead letters from the command line, on both backends, and a second opinion on seals. F2.
 
 load helper
 

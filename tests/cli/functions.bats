@@ -1,4 +1,4 @@
-# What durable functions leave behind, as people see it: steps, families, live views, forks.
+# What durable functions leave behind, as people see it: steps, families, live views, forks. A13, C4.
 
 load helper
 

@@ -1,4 +1,4 @@
-# holdfast lock: one command at a time, on all machines.
+# holdfast lock: one command at a time, on all machines. B11.
 
 load helper
 

@@ -1,4 +1,4 @@
-# The program on PostgreSQL: the same behaviour on the other backend.
+# The program on PostgreSQL: the same behaviour on the other backend. F9.
 
 load helper
 

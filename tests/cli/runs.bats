@@ -1,4 +1,4 @@
-# Triggering runs, reading them, changing them.
+# Triggering runs, reading them, changing them. A12, B3, B9, F14.
 
 load helper
 

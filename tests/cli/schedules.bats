@@ -1,4 +1,4 @@
-# Schedules from the command line.
+# Schedules from the command line. B10.
 
 load helper
 

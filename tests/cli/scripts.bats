@@ -1,4 +1,4 @@
-# Durable scripts: programs under --exec whose steps are remembered.
+# Durable scripts: programs under --exec whose steps are remembered. B8.
 
 load helper
 

@@ -1,4 +1,5 @@
-# Subscriptions and the outbox from the command line. Delivery itself is tested with real receivers in crash/deliver.py.
+# Subscriptions and the outbox from the command line. Delivery itself is tested with real receivers in
+# crash/deliver.py. F3.
 
 load helper
 

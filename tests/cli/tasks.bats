@@ -1,4 +1,4 @@
-# Tasks from the command line, and programs that ask people.
+# Tasks from the command line, and programs that ask people. E7.
 
 load helper
 

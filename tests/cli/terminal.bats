@@ -1,4 +1,4 @@
-# What a person in front of a terminal sees.
+# What a person in front of a terminal sees. F14.
 
 load helper
 

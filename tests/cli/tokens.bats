@@ -1,4 +1,4 @@
-# Tokens from the command line.
+# Tokens from the command line. F6.
 
 load helper
 

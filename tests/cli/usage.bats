@@ -1,4 +1,4 @@
-# What the program says about itself, and how it refuses what it does not understand.
+# What the program says about itself, and how it refuses what it does not understand. F14.
 
 load helper
 

@@ -1,4 +1,4 @@
-# The worker as a program.
+# The worker as a program. A10, B2.
 
 load helper
 

@@ -1,4 +1,4 @@
-# Workflows, tenants, the schema.
+# Workflows, tenants, the schema. B1.
 
 load helper
 

@@ -1,5 +1,5 @@
-/* The sealed journal: whatever was done to it behind the engine's back is found and named. Seals cover the whole store, so
- * each test undoes what it did.
+/* The sealed journal: whatever was done to it behind the engine's back is found and named. Seals cover the whole store,
+ * so each test undoes what it did. F2.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "contract/fixture.h"
 

@@ -1,4 +1,4 @@
-/* Operators' changes: cancel, pause, resume, delete and restore, at every status.
+/* Operators' changes: cancel, pause, resume, delete and restore, at every status. A7, A8.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "contract/fixture.h"
 

@@ -1,4 +1,5 @@
 /* Ends that a parent must hear of: of children that were deleted, before they are purged, together, and of very many.
+ * C3.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "client/client.h"
 #include "contract/fixture.h"

@@ -1,4 +1,5 @@
-/* Children: started with their parent's commit, their ends come back as mail, and the parent wakes when it should.
+/* Children: started with their parent's commit, their ends come back as mail, and the parent wakes when it should. A7,
+ * C3.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <pthread.h>
 

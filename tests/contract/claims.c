@@ -1,4 +1,4 @@
-/* Claims: who gets what, in which order, and what is passed over.
+/* Claims: who gets what, in which order, and what is passed over. A2.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <pthread.h>
 

@@ -1,4 +1,4 @@
-/* Commits: what a turn decided is written whole, in one transaction, and visible at once.
+/* Commits: what a turn decided is written whole, in one transaction, and visible at once. A1.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "contract/fixture.h"
 

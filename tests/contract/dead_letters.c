@@ -1,4 +1,5 @@
-/* Dead letters: they can be looked at, sent again and removed, by their own tenant alone, and the journal says who did it.
+/* Dead letters: they can be looked at, sent again and removed, by their own tenant alone, and the journal says who did
+ * it. A14, F4.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "contract/fixture.h"
 

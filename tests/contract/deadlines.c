@@ -1,4 +1,4 @@
-/* Deadlines: a run past its time is claimed wherever it is, so that it can be failed.
+/* Deadlines: a run past its time is claimed wherever it is, so that it can be failed. A11.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "contract/fixture.h"
 

@@ -1,4 +1,4 @@
-/* Debounced triggers: many of them become one run with the newest input, as long as it has not begun.
+/* Debounced triggers: many of them become one run with the newest input, as long as it has not begun. A9.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <pthread.h>
 #include <stdatomic.h>

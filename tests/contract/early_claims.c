@@ -1,5 +1,5 @@
 /* Claims that are handed out before their commit is answered: a handler may begin, but nothing of it is sent until the
- * claim holds, and nothing ever if it does not.
+ * claim holds, and nothing ever if it does not. A2.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <pthread.h>
 #include <stdatomic.h>

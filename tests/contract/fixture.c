@@ -1,4 +1,4 @@
-/* The store of a contract test: opened once per program, on one backend, through a driver that can lose answers.
+/* The store of a contract test: opened once per program, on one backend, through a driver that can lose answers. F9.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "contract/fixture.h"
 

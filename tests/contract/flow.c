@@ -1,4 +1,4 @@
-/* Flow control: limits and rates of a workflow and of its flow keys, and fair shares between keys.
+/* Flow control: limits and rates of a workflow and of its flow keys, and fair shares between keys. B7.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <pthread.h>
 #include <stdatomic.h>

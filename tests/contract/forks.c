@@ -1,4 +1,4 @@
-/* Forks: a new run that remembers what an old one had done before a step, and nothing of what came after.
+/* Forks: a new run that remembers what an old one had done before a step, and nothing of what came after. A13.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "contract/fixture.h"
 

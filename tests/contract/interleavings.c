@@ -1,5 +1,5 @@
-/* Interleavings: the statements of two or three flushes, on connections of their own, in an order drawn from a seed. What only
- * snapshots and row locks can get wrong shows here: no wake-up is lost, whoever comes between whom.
+/* Interleavings: the statements of two or three flushes, on connections of their own, in an order drawn from a seed.
+ * What only snapshots and row locks can get wrong shows here: no wake-up is lost, whoever comes between whom. A2.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <pthread.h>
 #include <time.h>

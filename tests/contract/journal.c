@@ -1,4 +1,5 @@
-/* The journal: every change writes a line, in the run's own sequence, and the database itself keeps it from being changed.
+/* The journal: every change writes a line, in the run's own sequence, and the database itself keeps it from being
+ * changed. A1, B9, F1.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <pthread.h>
 

@@ -1,4 +1,4 @@
-/* Leases and attempts: what happens when a holder dies, and how often a run is tried.
+/* Leases and attempts: what happens when a holder dies, and how often a run is tried. A3, A5.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "contract/fixture.h"
 

@@ -1,4 +1,4 @@
-/* The lifecycle table is what the API does: every change in it happens, and none besides.
+/* The lifecycle table is what the API does: every change in it happens, and none besides. A1.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernel/lifecycle.h"
 #include "contract/fixture.h"

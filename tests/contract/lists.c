@@ -1,4 +1,4 @@
-/* Lists and bulk changes: every filter, stable pages, and only what matches is changed.
+/* Lists and bulk changes: every filter, stable pages, and only what matches is changed. A12, A13.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "contract/fixture.h"
 

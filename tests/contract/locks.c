@@ -1,4 +1,4 @@
-/* Host locks: one holder at a time, expiring by themselves, fenced by a token that only rises.
+/* Host locks: one holder at a time, expiring by themselves, fenced by a token that only rises. B11.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <pthread.h>
 

@@ -1,5 +1,5 @@
 /* Lost answers: the commit happened, or did not, and the connection died before anybody could say so. The same
- * operations are sent again; what they did is there exactly once, and the caller hears that it is.
+ * operations are sent again; what they did is there exactly once, and the caller hears that it is. A4.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "client/client.h"
 #include "contract/fixture.h"

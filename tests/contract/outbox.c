@@ -1,4 +1,4 @@
-/* The outbox: who gets an event, when it is published, who is woken by it, and what the engine itself tells.
+/* The outbox: who gets an event, when it is published, who is woken by it, and what the engine itself tells. F3.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "contract/fixture.h"
 

@@ -1,4 +1,4 @@
-/* Poison: a signal on which its run fails again and again is taken out, and the run goes on without it.
+/* Poison: a signal on which its run fails again and again is taken out, and the run goes on without it. F4.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "contract/fixture.h"
 

@@ -1,4 +1,4 @@
-/* Purge: finished and deleted runs go with all that belongs to them; active work is left alone.
+/* Purge: finished and deleted runs go with all that belongs to them; active work is left alone. A8, F5.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "contract/fixture.h"
 

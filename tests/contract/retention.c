@@ -1,5 +1,5 @@
-/* Retention: what has ended goes after the time that its workflow says; work under way is left alone. And the chores that
- * workers do for the whole store: retention and sealing. The clock is the test's.
+/* Retention: what has ended goes after the time that its workflow says; work under way is left alone. And the chores
+ * that workers do for the whole store: retention and sealing. The clock is the test's. F5.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "contract/fixture.h"
 

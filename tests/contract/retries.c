@@ -1,4 +1,4 @@
-/* Retries: when a failed turn is tried again, and how an operator sets a run going again.
+/* Retries: when a failed turn is tried again, and how an operator sets a run going again. A6, A13, A14.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "contract/fixture.h"
 #include "kernel/retry.h"

@@ -1,5 +1,5 @@
-/* Schedules: each due time fires once, what was missed is caught up with, runs that overlap are dealt with. The clock is
- * the test's; workers run only while a test lets them, so that every pause between is a downtime.
+/* Schedules: each due time fires once, what was missed is caught up with, runs that overlap are dealt with. The clock
+ * is the test's; workers run only while a test lets them, so that every pause between is a downtime. B10.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "contract/fixture.h"
 

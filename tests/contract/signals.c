@@ -1,4 +1,4 @@
-/* Signals: one durable input each, taken in order, seen once, never lost.
+/* Signals: one durable input each, taken in order, seen once, never lost. C2.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "client/client.h"
 #include "contract/fixture.h"

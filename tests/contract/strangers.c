@@ -1,5 +1,5 @@
-/* Strangers: operations of two tenants that name the same run and are applied by one flush. Nobody may profit from what the
- * other one had locked, read or written.
+/* Strangers: operations of two tenants that name the same run and are applied by one flush. Nobody may profit from what
+ * the other one had locked, read or written. A4.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "contract/fixture.h"
 

@@ -1,4 +1,4 @@
-/* Tasks: who sees them, who has them, how an answer reaches the run that asked, and what ends them.
+/* Tasks: who sees them, who has them, how an answer reaches the run that asked, and what ends them. E7.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "contract/fixture.h"
 

@@ -1,4 +1,4 @@
-/* Tenants: nobody sees, learns of or changes what belongs to another.
+/* Tenants: nobody sees, learns of or changes what belongs to another. F6.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "contract/fixture.h"
 

@@ -1,4 +1,4 @@
-/* Timers: mail that becomes visible later, replaced by its key.
+/* Timers: mail that becomes visible later, replaced by its key. A11.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "contract/fixture.h"
 

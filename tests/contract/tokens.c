@@ -1,4 +1,4 @@
-/* Tokens: what a secret opens, for how long, and what the store keeps of it.
+/* Tokens: what a secret opens, for how long, and what the store keeps of it. F6.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "contract/fixture.h"
 

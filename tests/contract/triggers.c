@@ -1,4 +1,4 @@
-/* Triggers: what is accepted, what it becomes, and how its key makes it the only one.
+/* Triggers: what is accepted, what it becomes, and how its key makes it the only one. A9, B3.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <pthread.h>
 

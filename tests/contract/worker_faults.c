@@ -1,4 +1,4 @@
-/* A worker whose store fails it: an answer that was lost, a schema that has moved on.
+/* A worker whose store fails it: an answer that was lost, a schema that has moved on. F10.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,4 +1,4 @@
-/* Workflows: registered once, changed field by field, counted.
+/* Workflows: registered once, changed field by field, counted. A7, B1.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "client/answer.h"
 #include "client/client.h"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Events reach their receivers: in order per run, at least once, whatever fails.
+"""Events reach their receivers: in order per run, at least once, whatever fails. F3.
 
 usage: deliver.py sqlite|postgres [--quick] [--seed N]
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A handler may begin before its claim is committed; that makes it neither free of charge nor final.
+"""A handler may begin before its claim is committed; that makes it neither free of charge nor final. A5.
 
 usage: early.py postgres [--quick] [--seed N] [--only NAME]
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Accepted work is finished, once, whatever is killed.
+"""Accepted work is finished, once, whatever is killed. A3, B2, B4.
 
 usage: kill.py sqlite|postgres [--quick] [--seed N]
 

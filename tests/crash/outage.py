@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The four outages: one node down, all nodes down, the database down, everything down.
+"""The four outages: one node down, all nodes down, the database down, everything down. B2.
 
 usage: outage.py sqlite|postgres [--quick] [--seed N] [--only NAME]
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """A worker outlives its connections: its sessions are ended, the server is restarted, and it goes on, without losing or
-repeating a run.
+repeating a run. F8.
 
 usage: reconnect.py [--only NAME]
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a durable script has done is done, whatever is killed.
+"""What a durable script has done is done, whatever is killed. B8, C1.
 
 usage: scripts.py sqlite|postgres [--quick] [--seed N]
 

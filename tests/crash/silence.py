@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """A PostgreSQL server that is connected and says nothing: its processes are stopped, or the line to it swallows
-everything. Nobody waits without a limit, and afterwards all goes on: nothing is lost, nothing is done twice.
+everything. Nobody waits without a limit, and afterwards all goes on: nothing is lost, nothing is done twice. F8.
 
 usage: silence.py [--only NAME]
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A graceful stop: SIGTERM ends a worker within its limit; what runs is finished or given back, nothing is lost.
+"""A graceful stop: SIGTERM ends a worker within its limit; what runs is finished or given back, nothing is lost. B5.
 
 usage: stop.py sqlite|postgres [--only NAME]
 """

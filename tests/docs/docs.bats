@@ -1,4 +1,4 @@
-# What the documents show works, and what they list is complete.
+# What the documents show works, and what they list is complete. F14.
 
 runner="$HOLDFAST_SOURCE/tests/docs/run_examples.py"
 
@@ -8,7 +8,7 @@ page()
 }
 
 # Pages that are made by others than hand, or that show commands for other machines.
-reference_pages="docs/cli.md docs/lifecycle.md docs/postgres.md"
+reference_pages="docs/cli.md docs/features.md docs/lifecycle.md docs/postgres.md"
 
 @test "every page is run by a test here" {
     cd "$HOLDFAST_SOURCE"
@@ -163,4 +163,16 @@ PAGE
     [ "$status" -eq 0 ]
     run grep '^State:' "/proc/$(cat "$BATS_TEST_TMPDIR/left")/status"
     [ "$status" -ne 0 ] || [[ "$output" == *zombie* ]]
+}
+
+@test "the tests that docs/features.md names carry the feature's id" {
+    cd "$HOLDFAST_SOURCE"
+    features=0
+    while IFS='|' read -r _ id _ _ tests _; do
+        features=$((features + 1))
+        for file in $(grep -o '`[^`]*`' <<<"$tests" | tr -d '`'); do
+            head -n 6 "tests/$file" | grep -qw ${id// /} || { echo "$file: not headed by$id"; false; }
+        done
+    done < <(grep -E '^\| [A-F][0-9]+ \|' docs/features.md)
+    [ "$features" -ge 40 ]
 }

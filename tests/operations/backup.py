@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Backups as docs/backup.md tells to make them: taken while runs are triggered and worked on, restored elsewhere. What was
-accepted before the backup is there, what had not ended ends there, and journal and state agree.
+"""Backups as docs/backup.md tells to make them: taken while runs are triggered and worked on, restored elsewhere. What
+was accepted before the backup is there, what had not ended ends there, and journal and state agree. F16.
 
 usage: backup.py sqlite|postgres [--only NAME]
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Everything that `holdfast doctor` warns of, brought about for real. A store that is well has no findings.
+"""Everything that `holdfast doctor` warns of, brought about for real. A store that is well has no findings. F16.
 
 usage: doctor.py sqlite|postgres [--only NAME]
 """

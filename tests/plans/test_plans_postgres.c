@@ -1,4 +1,4 @@
-/* The plans of every statement, on a new database and on a full one: nothing reads a whole table, nothing sorts.
+/* The plans of every statement, on a new database and on a full one: nothing reads a whole table, nothing sorts. A2.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <jansson.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
 /* The plans of every statement on SQLite, in a new file and in a full one: nothing reads a whole table, nothing sorts.
+ * A2.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>

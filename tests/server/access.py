@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Who may do what over HTTP."""
+"""Who may do what over HTTP. F6."""
 
 import json
 import subprocess

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Ten thousand clients that wait: what they cost, that each hears of its run, and that each is let go at the end."""
+"""Ten thousand clients that wait: what they cost, that each hears of its run, and that each is let go at the end. F11."""
 
 import random
 import resource

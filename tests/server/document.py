@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Walks the server's own document: it is valid, each of its examples works, and each answer is as it says.
+"""Walks the server's own document: it is valid, each of its examples works, and each answer is as it says. F11.
 
 A route that this walk cannot call fails it: teach PREPARATIONS what has to be there first."""
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The server's end in the midst of work, and the loss of its store."""
+"""The server's end in the midst of work, and the loss of its store. F11."""
 
 import os
 import pathlib

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What nobody should send, and who should not be served: after each the server answers, and ends well."""
+"""What nobody should send, and who should not be served: after each the server answers, and ends well. F11."""
 
 import gzip
 import json

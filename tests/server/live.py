@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Live views over HTTP: the stats and the stream of all runs; and the dashboard's files."""
+"""Live views over HTTP: the stats and the stream of all runs; and the dashboard's files. B9, F11, F12."""
 
 import gzip
 import json

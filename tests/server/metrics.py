@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Metrics as Prometheus reads them: what the process counted, and what the store says at the scrape."""
+"""Metrics as Prometheus reads them: what the process counted, and what the store says at the scrape. F13."""
 
 import re
 import shutil

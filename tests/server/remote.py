@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Real workers in Python and JavaScript at a real server, and what they survive. usage: remote.py STORE LANGUAGE|mixed"""
+"""Real workers in Python and JavaScript at a real server, and what they survive. usage: remote.py STORE LANGUAGE|mixed
+B8."""
 
 import collections
 import os

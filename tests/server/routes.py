@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Workflows, queues, schedules, tenants, workers, and what belongs to a run, over HTTP."""
+"""Workflows, queues, schedules, tenants, workers, and what belongs to a run, over HTTP. F11."""
 
 import sys
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs over HTTP: trigger, read, wait, follow, change."""
+"""Runs over HTTP: trigger, read, wait, follow, change. A12, B9, F7, F11, F13."""
 
 import json
 import sys

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tasks over HTTP: looking at them, taking them, answering them."""
+"""Tasks over HTTP: looking at them, taking them, answering them. E7, F7."""
 
 import sys
 

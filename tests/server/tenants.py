@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What belongs to one tenant is not there for another: every route that names something, every list, every stream."""
+"""What belongs to one tenant is not there for another: every route that names something, every list, every stream. F6."""
 
 import json
 import sys

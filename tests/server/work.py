@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The protocol of remote workers, spoken by hand."""
+"""The protocol of remote workers, spoken by hand. B8."""
 
 import signal
 import socket

@@ -1,5 +1,5 @@
 /* What must hold whatever happened: the journal equals the state, nothing that was accepted is lost, nothing that was
- * refused is there, no wake-up is missing.
+ * refused is there, no wake-up is missing. A1.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
 #include <limits.h>

@@ -1,5 +1,5 @@
-/* Functions at work: each plays its program on a stack of its own, so that the others act while it waits for the store, and
- * it can be left behind in the middle of any call.
+/* Functions at work: each plays its program on a stack of its own, so that the others act while it waits for the store,
+ * and it can be left behind in the middle of any call. C1.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-# Holdfast behind pgbouncer in transaction mode, where no session belongs to anybody for longer than a transaction.
+# Holdfast behind pgbouncer in transaction mode, where no session belongs to anybody for longer than a transaction. F8.
 
 bats_require_minimum_version 1.5.0
 

@@ -1,4 +1,4 @@
-/* Granting tenants to roles of the database and taking them back; and what row-level security leaves as it was.
+/* Granting tenants to roles of the database and taking them back; and what row-level security leaves as it was. F6.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "sql/clients.h"
 

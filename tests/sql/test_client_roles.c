@@ -1,5 +1,5 @@
-/* Client roles: what a role of the database that is a client of one tenant can see and do in plain SQL, and all the ways by
- * which it does not come to more.
+/* Client roles: what a role of the database that is a client of one tenant can see and do in plain SQL, and all the
+ * ways by which it does not come to more. F6.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "sql/clients.h"
 

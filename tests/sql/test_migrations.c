@@ -1,4 +1,5 @@
-/* Migrations: while programs of the version before go on working, by several processes at once, and refused where they must be.
+/* Migrations: while programs of the version before go on working, by several processes at once, and refused where they
+ * must be. F10.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "sql/scratch.h"
 

@@ -1,4 +1,4 @@
-/* The SQL functions and views: whom they wake, who may call them, what they show.
+/* The SQL functions and views: whom they wake, who may call them, what they show. F15.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <holdfast/worker.h>
 

@@ -1,4 +1,5 @@
 /* holdfast.signal and holdfast.cancel leave the same rows, to the last column, as the library does, in every situation.
+ * F15.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 

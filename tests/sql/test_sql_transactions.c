@@ -1,4 +1,4 @@
-/* The SQL functions take part in the caller's transaction, beside the library and beside each other.
+/* The SQL functions take part in the caller's transaction, beside the library and beside each other. F15.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <pthread.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* holdfast.trigger leaves the same rows, to the last column, as the library does, and refuses the same.
+/* holdfast.trigger leaves the same rows, to the last column, as the library does, and refuses the same. F15.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <stdlib.h>

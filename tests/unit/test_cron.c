@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* Cron expressions: when they fire, in every time zone and on the days when clocks are changed. B10.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "schedule/cron.h"
 #include "util/duration.h"
 

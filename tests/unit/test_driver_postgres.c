@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* The PostgreSQL driver on a server that answers: values, transactions, errors, the pool. F8.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "postgres_toys.h"
 #include "util/alloc.h"
 

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* The PostgreSQL driver when sessions end, servers fall silent and answers do not come. F8.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "postgres_toys.h"
 #include "util/clock.h"
 

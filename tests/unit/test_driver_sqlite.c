@@ -1,4 +1,4 @@
-/* The SQLite driver on one connection or several of one process: values, transactions, errors.
+/* The SQLite driver on one connection or several of one process: values, transactions, errors. F9.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "sqlite_toy.h"
 

@@ -1,4 +1,4 @@
-/* Secrets, signatures, CloudEvents as requests, and addresses that are refused.
+/* Secrets, signatures, CloudEvents as requests, and addresses that are refused. F3.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* Waking sleepers of the SQLite driver, in this process and in others.
+/* Waking sleepers of the SQLite driver, in this process and in others. B6.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "sqlite_toy.h"
 

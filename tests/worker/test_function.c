@@ -1,4 +1,4 @@
-/* Durable functions: what is remembered, what is tried again, what does not match. C1, C4, C5.
+/* Durable functions: what is remembered, what is tried again, what does not match. C1, C4, C5. A11.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <pthread.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* Durable functions that ask people.
+/* Durable functions that ask people. C2.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stddef.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* What handlers decide and what becomes of their runs.
+/* What handlers decide and what becomes of their runs. A6, A7, B2.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <pthread.h>
 #include <stddef.h>

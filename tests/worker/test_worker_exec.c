@@ -1,4 +1,4 @@
-/* Programs as handlers.
+/* Programs as handlers. A6, B8, F13.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <pthread.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-/* Limits, rates and flow keys as workers live with them: never above the limit, never asleep below it.
+/* Limits, rates and flow keys as workers live with them: never above the limit, never asleep below it. B7.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <pthread.h>
 #include <stdio.h>

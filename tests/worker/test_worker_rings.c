@@ -1,4 +1,4 @@
-/* Wake-ups that name lanes, and suspects that need a quiet moment.
+/* Wake-ups that name lanes, and suspects that need a quiet moment. B6, B9.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <pthread.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* What a worker decides without a store: which handler, which lane first, how long to sleep.
+/* What a worker decides without a store: which handler, which lane first, how long to sleep. A10.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>

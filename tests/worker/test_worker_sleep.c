@@ -1,4 +1,4 @@
-/* When a worker wakes, what it serves, and how it stops.
+/* When a worker wakes, what it serves, and how it stops. B2, B4, B5, B6.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <pthread.h>
 #include <stddef.h>
