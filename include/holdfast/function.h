@@ -45,7 +45,7 @@ typedef struct hf_step {
 
 typedef struct hf_step_options {
     int version;        /* HF_STEP_OPTIONS_VERSION */
-    int max_attempts;   /* default 1: a step that fails, fails */
+    int max_attempts;   /* default 0: as many as the run itself may have */
     int64_t retry_base; /* us before the second attempt, doubled each time; default 1 s */
     int64_t retry_cap;  /* default 5 min */
     int64_t timeout;    /* us for one attempt; 0: none. What comes later counts as failed */
@@ -54,7 +54,7 @@ typedef struct hf_step_options {
 #define HF_STEP_OPTIONS_VERSION 1
 #define HF_STEP_OPTIONS_INIT                                                                       \
     {                                                                                              \
-        HF_STEP_OPTIONS_VERSION, 1, 0, 0, 0                                                        \
+        HF_STEP_OPTIONS_VERSION, 0, 0, 0, 0                                                        \
     }
 
 /* True: not done yet, so do it and call hf_step_done or hf_step_fail. False: it is over (hf_step_output, hf_step_result), or
@@ -69,7 +69,8 @@ HF_PUBLIC int hf_step_attempt(const hf_step *step);
  * the step is still to be ended. */
 HF_PUBLIC hf_code hf_step_done(hf_step *step, const char *json);
 /* An attempt failed. HF_SUSPENDED: it is tried again later. Otherwise it has failed for good, which is remembered, and
- * hf_step_result tells. HF_PERMANENT as `code` leaves no more attempts. */
+ * hf_step_result tells. HF_PERMANENT as `code` leaves no more attempts. A handler that returns HF_HANDLER_FAILED right
+ * after that fails its run for good: every replay would meet the same. */
 HF_PUBLIC hf_code hf_step_fail(hf_step *step, hf_code code, const char *message);
 /* HF_OK once it is done; HF_HANDLER_FAILED with the message if it failed for good; HF_SUSPENDED while it waits for its next
  * attempt; otherwise what became of the run. */

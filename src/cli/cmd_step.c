@@ -13,13 +13,15 @@
 
 static struct {
     int64_t timeout, retry, retry_base, retry_cap;
-} args;
+} args = { .retry = -1 }; /* not said */
 
 static const struct cli_option options[] = {
     CLI_OPT(DURATION, 0, "timeout", "DURATION", "end a COMMAND that takes longer: it has failed",
             .value = &args.timeout, .min = -1),
-    CLI_OPT(NUMBER, 0, "retry", "N", "if it fails, try it up to N more times; default 0",
-            .value = &args.retry, .min = 0, .max = 999999),
+    CLI_OPT(
+        NUMBER, 0, "retry", "N",
+        "if it fails, try it up to N more times; default as often as the run itself may be tried",
+        .value = &args.retry, .min = 0, .max = 999999),
     CLI_OPT(DURATION, 0, "retry-base", "DURATION",
             "before the second try, doubled each time; default 1s", .value = &args.retry_base,
             .min = -1),
@@ -185,9 +187,10 @@ const struct cli_command cli_command_step = {
         "finished prints what it printed then and does not run COMMAND.\n"
         "What COMMAND prints is remembered, durably, before this prints it: UTF-8 text of at most "
         "1 MiB. If COMMAND fails, it is tried again as --retry says, and the program is ended "
-        "meanwhile; else the step has failed for good, and this exits with COMMAND's exit code "
-        "now and every time. Exit code 78 of COMMAND: failed for good, do not try again. 6: it "
-        "took longer than --timeout.\n"
+        "meanwhile; after the last try the step has failed for good, and this exits with COMMAND's "
+        "exit code now and every time. A program that then fails too, fails its run for good. Exit "
+        "code 78 of COMMAND: failed for good, do not try again. 6: it took longer than "
+        "--timeout.\n"
         "COMMAND may run twice if the machine dies while it runs. It finds HOLDFAST_STEP_KEY in "
         "its environment, the same in every attempt of this step of this run and in no other: "
         "hand it to what must not happen twice. HOLDFAST_STEP_ATTEMPT counts from 1.\n"

@@ -42,6 +42,7 @@ struct hf__function {
     const char *open;          /* the step that has begun and not ended; NULL: none, or by_name */
     bool *taken;               /* mail that calls of this turn have taken */
     bool by_name;              /* calls may come in any order */
+    bool met_failure;          /* the last call told of a failure that every replay meets again */
     hf_code over;              /* HF_OK while calls may be made; then what all of them answer */
     hf_error error;
 };
@@ -57,6 +58,8 @@ hf_code hf__function_end(hf_ctx *ctx, hf_code code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* After the handler: replaces what it returned by what really became of the function. */
 hf_code hf__function_outcome(hf_ctx *ctx, hf_code code, hf_error *err);
+/* Whether the handler gave up because of a failure that is remembered: to try the run again would be in vain. */
+bool hf__function_is_hopeless(const hf_ctx *ctx, hf_code code);
 void hf__function_free(hf_ctx *ctx);
 
 /* The remembered name of this use of `name` ("name", "name#2") in *full, and its entry in *entry (NULL: not called before).

@@ -65,6 +65,11 @@ hf_code hf__function_outcome(hf_ctx *ctx, hf_code code, hf_error *err)
     return function->over == HF_OK ? code : function->over;
 }
 
+bool hf__function_is_hopeless(const hf_ctx *ctx, hf_code code)
+{
+    return code == HF_HANDLER_FAILED && ctx->function && ctx->function->met_failure;
+}
+
 void hf__function_free(hf_ctx *ctx)
 {
     struct hf__function *function = ctx->function;
@@ -319,6 +324,7 @@ hf_code hf__function_call(hf_ctx *ctx, const char *op, const char *name, const c
     hf_code code;
     if (!hf__function_of(ctx, &code) || (code = check_call(ctx, op, name)) != HF_OK)
         return code;
+    ctx->function->met_failure = false;
     int used = count_use(ctx, name);
     *full = full_name(ctx, name, used);
     if (used < 0 || !*full)

@@ -156,13 +156,23 @@ static int64_t next_delay(const hf_step *step, hf_code code)
 {
     const hf_step_options *options = options_of(step);
     const struct hf__retry_policy policy = {
-        .max_attempts = options->max_attempts ? options->max_attempts : 1,
+        .max_attempts =
+            options->max_attempts ? options->max_attempts : step->ctx->claimed->run.max_attempts,
         .base = options->retry_base ? options->retry_base : HF_SECONDS(1),
         .cap = options->retry_cap ? options->retry_cap : HF_MINUTES(5),
     };
     const struct hf__failure failure = { .permanent = code == HF_PERMANENT };
     struct hf__verdict verdict = hf__retry_decide(&policy, &failure, step->attempt, 0.5);
     return verdict.turn == HF_TURN_FAIL ? -1 : verdict.delay;
+}
+
+static hf_code fail_for_good(hf_step *step, const char *message)
+{
+    hf_code code = record(step, HF__ENTRY_FAILED, NULL, message);
+    if (code != HF_OK)
+        return code;
+    step->ctx->function->met_failure = true;
+    return HF_HANDLER_FAILED;
 }
 
 hf_code hf_step_fail(hf_step *step, hf_code code, const char *message)
@@ -173,10 +183,8 @@ hf_code hf_step_fail(hf_step *step, hf_code code, const char *message)
         return over;
     hf__fail(&clean, code, "%s", message && *message ? message : hf_code_meaning(code));
     int64_t delay = next_delay(step, code);
-    if (delay < 0) {
-        over = record(step, HF__ENTRY_FAILED, NULL, clean.message);
-        return over == HF_OK ? HF_HANDLER_FAILED : over;
-    }
+    if (delay < 0)
+        return fail_for_good(step, clean.message);
     struct hf__record waiting = {
         .op = "step",
         .name = step->name,
@@ -192,11 +200,13 @@ hf_code hf_step_fail(hf_step *step, hf_code code, const char *message)
 hf_code hf_step_result(const hf_step *step, hf_error *err)
 {
     const struct hf__entry *entry = step->entry;
-    const struct hf__function *function = step->ctx->function;
+    struct hf__function *function = step->ctx->function;
     if (entry && entry->status == HF__ENTRY_SUCCEEDED)
         return HF_OK;
-    if (entry && entry->status == HF__ENTRY_FAILED)
+    if (entry && entry->status == HF__ENTRY_FAILED) {
+        function->met_failure = true;
         return hf__fail(err, HF_HANDLER_FAILED, "%s", entry->error ? entry->error : step->name);
+    }
     if (function && function->over != HF_OK)
         return hf__fail(err, function->over, "%s", function->error.message);
     return hf__fail(err, HF_INVALID, "the step \"%s\" is not done", step->name ? step->name : "");

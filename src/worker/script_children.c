@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "function/function.h"
 #include "util/duration.h"
 #include "util/error.h"
 
@@ -66,6 +67,7 @@ static void answer_ends(const struct hf__call *call, hf_code code, const hf_chil
         hf_id_format(ends[i].run, id);
         hf__buffer_addf(out, "%s{\"id\":\"%s\"", i ? "," : "", id);
         if (ends[i].ended) {
+            call->ctx->function->met_failure |= ends[i].status != HF_SUCCEEDED;
             hf__buffer_addf(out, ",\"status\":\"%s\"", hf_status_name(ends[i].status));
             hf__call_member(out, "result", ends[i].result);
             hf__call_member(out, "error", ends[i].error);

@@ -70,7 +70,7 @@ static bool read_step_options(struct hf__call *call, hf_step_options *options)
         !hf__call_number(call, "base", HF__DURATION_MAX, &options->retry_base) ||
         !hf__call_number(call, "cap", HF__DURATION_MAX, &options->retry_cap))
         return false;
-    options->max_attempts = attempts ? (int)attempts : 1;
+    options->max_attempts = (int)attempts;
     return true;
 }
 

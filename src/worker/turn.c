@@ -48,7 +48,7 @@ static const char *clean_message(hf_ctx *turn, hf_code code, hf_error *err)
 static void decide_failure(hf_ctx *turn, hf_code code, hf_error *err, struct hf__random *random)
 {
     struct hf__failure failure = {
-        .permanent = code == HF_PERMANENT,
+        .permanent = code == HF_PERMANENT || hf__function_is_hopeless(turn, code),
         .retry_after = turn->retry_after,
     };
     turn->transition.error = turn->error;

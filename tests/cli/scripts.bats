@@ -84,7 +84,7 @@ needs()
 
 @test "a step that fails exits with its command's code, now and later, with its last words" {
     durable '
-        code=0; holdfast step bad -- bash -c "note bad; echo the card is declined >&2; exit 9" 2>words || code=$?
+        code=0; holdfast step bad --retry 0 -- bash -c "note bad; echo the card is declined >&2; exit 9" 2>words || code=$?
         cat words >&2
         grep -q "the card is declined" words
         holdfast sleep nap 100ms
@@ -116,9 +116,36 @@ needs()
     [ "$(times hopeless)" = 1 ]
 }
 
+@test "a step that says nothing of retries is tried as often as its run" {
+    durable '
+        holdfast step flaky --retry-base 10ms -- bash -c "note try; [ \$HOLDFAST_STEP_ATTEMPT = 3 ]"
+        echo "$HOLDFAST_ATTEMPT"'
+    [ "$(result_of)" = 1 ]
+    [ "$(times try)" = 3 ]
+}
+
+@test "a script that fails with its step fails for good, and is not begun again in vain" {
+    durable '
+        note began
+        holdfast step bad --retry 1 --retry-base 1ms -- bash -c "note bad; exit 4"'
+    run -8 result_of
+    [ "$(times bad)" = 2 ]
+    [ "$(times began)" = 2 ]
+}
+
+@test "a script that fails with its child fails for good" {
+    holdfast workflow create kid --max-attempts 1 -q
+    printf '#!/bin/bash\nexit 4\n' >kid.sh
+    printf '#!/bin/bash\nset -e\necho began >>trace\nholdfast child wait done "$(holdfast child start c kid)"\n' >w.sh
+    chmod +x kid.sh w.sh
+    start_worker --exec 'kid=./kid.sh' --exec 'w=./w.sh'
+    run -8 result_of
+    [ "$(times began)" = 2 ]
+}
+
 @test "a step that takes too long is ended with all that it started" {
     durable '
-        code=0; holdfast step slow --timeout 200ms -- bash -c "sleep 1234.5 & echo \$! >pid; sleep 1234.5" || code=$?
+        code=0; holdfast step slow --retry 0 --timeout 200ms -- bash -c "sleep 1234.5 & echo \$! >pid; sleep 1234.5" || code=$?
         echo $code'
     [ "$(result_of)" = 6 ]
     run ! lives "$(cat pid)"
@@ -126,13 +153,13 @@ needs()
 
 @test "output that cannot be remembered fails the step" {
     durable '
-        code=0; holdfast step binary -- printf "\377\n" || code=$?
-        holdfast step zero -- printf "a\0b" || code=$code$?
-        holdfast step much -- bash -c "note much; head -c 2000000 /dev/zero | tr \"\\0\" x" || code=$code$?
-        holdfast step quotes -- bash -c "head -c 700000 /dev/zero | tr \"\\0\" \\\"" || code=$code$?
-        holdfast step missing -- ./no-such-program || code=$code-$?
+        code=0; holdfast step binary --retry 0 -- printf "\377\n" || code=$?
+        holdfast step zero --retry 0 -- printf "a\0b" || code=$code$?
+        holdfast step much --retry 0 -- bash -c "note much; head -c 2000000 /dev/zero | tr \"\\0\" x" || code=$code$?
+        holdfast step quotes --retry 0 -- bash -c "head -c 700000 /dev/zero | tr \"\\0\" \\\"" || code=$code$?
+        holdfast step missing --retry 0 -- ./no-such-program || code=$code-$?
         holdfast sleep nap 10ms
-        holdfast step much -- true || code=$code-$?
+        holdfast step much --retry 0 -- true || code=$code-$?
         echo "\"$code\""'
     [ "$(result_of)" = '"1111-127"' ] || { cat worker.log; false; }
     [ "$(times much)" = 1 ]

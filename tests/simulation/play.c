@@ -199,11 +199,10 @@ static hf_code call_step(struct play *play, const struct call *call, const char 
     hf_code code;
     options.max_attempts = call->max_attempts;
     options.retry_base = HF_MILLISECONDS(700);
-    const hf_step_options *policy = call->max_attempts ? &options : NULL;
     if (call->in_one) {
-        code = hf_step_run(&play->ctx, call->name, policy, work, &w, &output, &err);
+        code = hf_step_run(&play->ctx, call->name, &options, work, &w, &output, &err);
     } else {
-        if (hf_step_begin_with(&play->ctx, call->name, policy, &step)) {
+        if (hf_step_begin_with(&play->ctx, call->name, &options, &step)) {
             code = work(&step, &err, &w);
             if (code != HF_OK && goes_on(play))
                 code = hf_step_fail(&step, code, err.message);

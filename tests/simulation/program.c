@@ -45,7 +45,7 @@ static void draw_step(struct pen *pen, struct call *call)
     call->kind = CALL_STEP;
     call->name = names[draw(pen, 4)];
     call->fails = draw(pen, 3) == 0 ? 1 + draw(pen, 3) : 0;
-    call->max_attempts = draw(pen, 3) ? draw(pen, 5) : 0;
+    call->max_attempts = draw(pen, 3) ? 1 + draw(pen, 4) : 1;
     call->permanent = draw(pen, 8) == 0;
     call->in_one = draw(pen, 2) == 0;
 }
@@ -162,9 +162,7 @@ struct story *story_of(struct world *world, struct known *known, const char *inp
 
 static const char *expected_step(struct world *world, const struct call *call)
 {
-    int most = call->max_attempts ? call->max_attempts : 1;
-    if (call->permanent && call->fails > 0)
-        most = 1;
+    int most = call->permanent && call->fails > 0 ? 1 : call->max_attempts;
     if (call->fails < most)
         return world_printf(world, "{\"step\":\"%s\",\"attempt\":%d}", call->full, call->fails + 1);
     return world_printf(world, "failed: %s, attempt %d", call->full, most);

@@ -33,7 +33,7 @@ struct call {
     char full[16];    /* as it is remembered: "a#2" */
     int64_t us;       /* how long it sleeps, or waits at most; 0: no limit */
     int fails;        /* attempts of a step that fail */
-    int max_attempts; /* 0: it has no policy */
+    int max_attempts;
     bool permanent;   /* its first failure is the last */
     bool in_one;      /* by hf_step_run */
     int count;        /* children; the version of the code */

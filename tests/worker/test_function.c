@@ -345,12 +345,79 @@ static void a_step_that_failed_for_good_can_be_handled(void **state)
     assert_int_equal(count_events(id, "step", "failed"), 1);
 }
 
+/* Lets through what its step came to. */
+static hf_code trusting(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    hf_step_options options = HF_STEP_OPTIONS_INIT;
+    const char *output;
+    (void)input;
+    (void)arg;
+    atomic_fetch_add(&scene.calls, 1);
+    options.retry_base = HF_MILLISECONDS(5);
+    hf_try(hf_step_run(ctx, "call", &options, flaky, NULL, &output, err));
+    return hf_return(ctx, output);
+}
+
+static void a_step_without_a_policy_is_tried_as_often_as_its_run(void **state)
+{
+    (void)state;
+    clear();
+    atomic_store(&scene.crashes, 4); /* of the five attempts that the world's workflows give */
+    world_expect_result(begin(trusting), "\"done\"");
+    assert_int_equal(atomic_load(&scene.works[0]), 5);
+}
+
+static void a_failure_that_is_remembered_and_not_handled_fails_the_run_at_once(void **state)
+{
+    (void)state;
+    clear();
+    atomic_store(&scene.crashes, 9);
+    hf_id id = begin(trusting);
+    expect_failure(id, "failed", "no answer 5");
+    assert_int_equal(atomic_load(&scene.works[0]), 5);
+    assert_int_equal(atomic_load(&scene.calls), 5); /* no pass that only meets the failure again */
+    assert_int_equal(count_events(id, "run", "retried"), 0);
+}
+
+static hf_code nothing(hf_step *step, hf_error *err, void *arg)
+{
+    (void)err;
+    (void)arg;
+    return hf_step_done(step, NULL);
+}
+
+static hf_code careless(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    hf_step_options options = HF_STEP_OPTIONS_INIT;
+    const char *output;
+    (void)input;
+    (void)arg;
+    options.max_attempts = 1;
+    hf_code code = hf_step_run(ctx, "call", &options, flaky_once, NULL, &output, err);
+    if (code == HF_SUSPENDED)
+        return code;
+    hf_try(hf_step_run(ctx, "next", &options, nothing, NULL, &output, err));
+    if (atomic_fetch_add(&scene.calls, 1) == 0)
+        return HF_HANDLER_FAILED;
+    return hf_return(ctx, "\"went on\"");
+}
+
+static void a_run_that_handled_a_failure_and_fails_later_is_tried_again(void **state)
+{
+    (void)state;
+    clear();
+    atomic_store(&scene.crashes, 9);
+    world_expect_result(begin(careless), "\"went on\"");
+    assert_int_equal(atomic_load(&scene.calls), 2);
+}
+
 static hf_code slow(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
 {
     hf_step_options options = HF_STEP_OPTIONS_INIT;
     hf_step step;
     (void)input;
     (void)arg;
+    options.max_attempts = 1;
     options.timeout = HF_MILLISECONDS(10);
     if (hf_step_begin_with(ctx, "call", &options, &step)) {
         while (hf_step_check(&step) == HF_OK)
@@ -372,15 +439,16 @@ static void a_step_past_its_limit_has_failed(void **state)
 
 static hf_code gives_up(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
 {
+    hf_step_options options = HF_STEP_OPTIONS_INIT;
     const char *output;
     (void)input;
     (void)arg;
-    atomic_fetch_add(&scene.calls, 1);
-    hf_code code = hf_step_run(ctx, "call", NULL, flaky_once, NULL, &output, err);
+    options.max_attempts = 1;
+    hf_code code = hf_step_run(ctx, "call", &options, flaky_once, NULL, &output, err);
     return code == HF_OK ? hf_return(ctx, output) : code;
 }
 
-static void an_operators_retry_forgets_the_failure_and_the_runs_own_does_not(void **state)
+static void an_operators_retry_forgets_the_failure(void **state)
 {
     hf_change change = HF_CHANGE_INIT;
     (void)state;
@@ -389,7 +457,7 @@ static void an_operators_retry_forgets_the_failure_and_the_runs_own_does_not(voi
     hf_id id = begin(gives_up);
     hf_run *run = world_wait(id);
     assert_int_equal(run->status, HF_FAILED);
-    assert_int_equal(run->attempt, 5);
+    assert_int_equal(run->attempt, 1);
     hf_run_free(run);
     assert_int_equal(atomic_load(&scene.works[0]), 1);
     assert_ok(hf_change_run(world.client, id, HF_RETRY_RUN, &change, NULL));
@@ -622,8 +690,11 @@ int main(void)
         TEST(an_output_that_is_refused_is_why_the_step_failed),
         TEST(a_step_is_tried_again_by_its_policy),
         TEST(a_step_that_failed_for_good_can_be_handled),
+        TEST(a_step_without_a_policy_is_tried_as_often_as_its_run),
+        TEST(a_failure_that_is_remembered_and_not_handled_fails_the_run_at_once),
+        TEST(a_run_that_handled_a_failure_and_fails_later_is_tried_again),
         TEST(a_step_past_its_limit_has_failed),
-        TEST(an_operators_retry_forgets_the_failure_and_the_runs_own_does_not),
+        TEST(an_operators_retry_forgets_the_failure),
         TEST(another_name_is_an_error_that_names_both),
         TEST(a_handler_that_ends_too_early_is_noticed),
         TEST(old_runs_keep_the_old_way_and_new_ones_take_the_new),
