@@ -21,7 +21,7 @@ extern "C" {
     X(HF_INVALID, 1, "invalid", "an argument or input is not acceptable")                          \
     X(HF_TOO_LARGE, 2, "too_large", "an input is larger than the limit")                           \
     X(HF_NOT_FOUND, 3, "not_found", "there is no such thing in this tenant")                       \
-    X(HF_CONFLICT, 4, "conflict", "the key is taken by a run with another input")                  \
+    X(HF_CONFLICT, 4, "conflict", "it conflicts with what is there")                               \
     X(HF_UNKNOWN_WORKFLOW, 5, "unknown_workflow", "no workflow has this name")                     \
     X(HF_NO_WORKER, 6, "no_worker", "no live worker could run this workflow")                      \
     X(HF_NOT_ALLOWED, 7, "not_allowed", "the run's status does not allow this change")             \

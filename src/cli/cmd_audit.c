@@ -71,11 +71,12 @@ static void show_report(const struct cli_session *session, const hf_audit_report
     if (session->json)
         cli_record_json(stdout, answer_fields, &answer);
     else if (!session->quiet || report->problems)
-        printf("%s: %" PRId64 " problems in %" PRId64 " blocks; %" PRId64
-               " events are as they were sealed or named above, %" PRId64
+        printf("%s: %" PRId64 " problem%s in %" PRId64 " blocks; %" PRId64
+               " events were compared with their seals, %" PRId64
                " were purged with their runs, %" PRId64 " are not sealed yet\n",
-               report->problems ? "NOT GOOD" : "good", report->problems, report->checked,
-               report->events, report->purged_events, report->unsealed);
+               report->problems ? "NOT GOOD" : "good", report->problems,
+               report->problems == 1 ? "" : "s", report->checked, report->events,
+               report->purged_events, report->unsealed);
 }
 
 static int verify(struct cli_session *session, int count, char **operands)

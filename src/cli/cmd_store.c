@@ -78,7 +78,7 @@ static struct {
 
 static const struct cli_option purge_options[] = {
     CLI_OPT(DURATION, 0, "older-than", "DURATION", "ended or deleted so long ago; required",
-            .value = &purge_args.older_than, .mask = &purge_args.given, .bit = 1),
+            .value = &purge_args.older_than, .unit = true, .mask = &purge_args.given, .bit = 1),
     CLI_OPT(TEXT, 'w', "workflow", "NAME", "of this workflow only", .value = &purge_args.workflow),
     CLI_OPT(SWITCH, 'n', "dry-run", NULL, "remove nothing: count the runs that would go",
             .value = &purge_args.dry_run),

@@ -36,7 +36,7 @@ static const struct cli_option options[] = {
     CLI_OPT(DURATION, 0, "timeout", "DURATION", "from the trigger to the deadline; 0: none",
             SETS(timeout, HF_SET_TIMEOUT)),
     CLI_OPT(DURATION, 0, "retention", "DURATION", "how long ended runs are kept; 0: forever",
-            SETS(retention, HF_SET_RETENTION)),
+            SETS(retention, HF_SET_RETENTION), .unit = true),
     CLI_OPT(TEXT, 0, "dead-letter", "WORKFLOW",
             "started when a run has failed for good; '' for none",
             SETS(dead_letter, HF_SET_DEAD_LETTER)),
@@ -84,7 +84,16 @@ static hf_workflow workflow_from_options(const char *name, const char *definitio
     };
 }
 
-/* "100/1m", "100/1m+20", "none". */
+/* A unit alone is one of it. */
+static hf_code read_interval(int64_t *out, const char *text, hf_error *err)
+{
+    char one[80];
+    bool unit = *text >= 'a' && *text <= 'z';
+    snprintf(one, sizeof one, "%s%.70s", unit ? "1" : "", text);
+    return hf__duration_parse(one, out, err);
+}
+
+/* "100/1m", "100/m", "100/1m+20", "none". */
 static hf_code read_rate(hf_rate *out, const char *what, const char *text, hf_error *err)
 {
     char copy[80];
@@ -104,7 +113,7 @@ static hf_code read_rate(hf_rate *out, const char *what, const char *text, hf_er
     if (code == HF_OK && plus)
         code = cli_number_parse(what, plus + 1, 1, 1000000, &burst, err);
     if (code == HF_OK)
-        code = hf__duration_parse(slash + 1, &out->interval, err);
+        code = read_interval(&out->interval, slash + 1, err);
     out->count = (int)count;
     out->burst = (int)burst;
     return code;

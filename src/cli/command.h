@@ -17,7 +17,7 @@ struct cli_command {
     int min_operands;
     int max_operands;
     bool
-        creates; /* makes a SQLite store that is not there; the others refuse, in case of a typing error */
+        creates; /* makes the store or brings its schema up to date; the others refuse, in case of a typing error */
     const struct cli_option *options; /* ends with CLI_END; may be NULL */
     /* Returns an exit code. Operands are valid UTF-8 and as many as allowed. */
     int (*run)(struct cli_session *session, int count, char **operands);

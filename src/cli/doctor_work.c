@@ -4,9 +4,11 @@
 #include "cli/field.h"
 #include "client/coverage.h"
 #include "client/measure.h"
+#include "kernel/chores.h"
 
 #include <inttypes.h>
 #include <jansson.h>
+#include <string.h>
 
 enum { HELD_MOST = 1000000 }; /* unfinished runs among which the held ones are looked for */
 
@@ -43,6 +45,9 @@ static bool check_queue(struct cli_doctor *doctor, const struct hf__measure *mea
     if (depth->paused || !depth->oldest)
         return true;
     cli_span_text(age, span);
+    if (!covered && age <= doctor->patience &&
+        strncmp(depth->workflow, HF__CHORE_PREFIX, strlen(HF__CHORE_PREFIX)) == 0)
+        return true; /* the next worker does it */
     if (!covered)
         cli_doctor_say(doctor, "queues", CLI_WARNING,
                        "start a worker for it, or see with `holdfast workers` what those that live "
@@ -87,7 +92,25 @@ static void check_queues(struct cli_doctor *doctor)
     hf__measure_free(measure);
 }
 
-/* ---- Workers and subscriptions ---- */
+/* ---- The journal, workers and subscriptions ---- */
+
+static void check_guards(struct cli_doctor *doctor)
+{
+    struct hf__ask ask;
+    hf__ask_begin(&ask, doctor->session->client->engine, HF__STMT_MISSING_GUARDS);
+    if (cli_doctor_ask(doctor, "journal", &ask)) {
+        for (int i = 0; i < ask.out.nrows; i++)
+            cli_doctor_say(doctor, "journal", CLI_DANGER,
+                           "find out who removed it, run `holdfast audit verify`, and create it "
+                           "again as it is in a new store",
+                           "the trigger %s, which keeps the journal from being changed, is not "
+                           "there or is switched off",
+                           hf__as_text(hf__table_row(&ask.out, i)[0]));
+        if (ask.out.nrows == 0)
+            cli_doctor_say(doctor, "journal", CLI_FINE, NULL, "the database keeps it append-only");
+    }
+    hf__ask_end(&ask);
+}
 
 static void check_holders(struct cli_doctor *doctor)
 {
@@ -134,6 +157,7 @@ static void check_subscriptions(struct cli_doctor *doctor)
 void cli_doctor_work(struct cli_doctor *doctor)
 {
     check_queues(doctor);
+    check_guards(doctor);
     check_holders(doctor);
     check_subscriptions(doctor);
 }

@@ -175,7 +175,11 @@ static hf_code set_value(const struct cli_option *option, const char *what, cons
     case CLI_TEXTS: return add_text(what, text, option->value, err);
     case CLI_NUMBER:
         return cli_number_parse(what, text, option->min, option->max, option->value, err);
-    case CLI_DURATION: return set_duration(what, text, option->min, option->value, err);
+    case CLI_DURATION:
+        if (option->unit && text[strspn(text, "0123456789.")] == '\0' && strcmp(text, "0") != 0)
+            return hf__fail(err, HF_INVALID, "%s needs a unit, as in %.20sd or %.20ss", what, text,
+                            text);
+        return set_duration(what, text, option->min, option->value, err);
     case CLI_MAYBE_DURATION: return set_maybe(what, text, option->value, err);
     case CLI_TIME: return set_time(what, text, option->value, err);
     case CLI_WHEN: return set_when(what, text, option->value, err);

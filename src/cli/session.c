@@ -86,7 +86,7 @@ static bool open_store(struct cli_session *session, bool no_migrate, int *status
 
 bool cli_open(struct cli_session *session, int *status)
 {
-    return open_store(session, false, status);
+    return open_store(session, session->command && !session->command->creates, status);
 }
 
 bool cli_open_unmigrated(struct cli_session *session, int *status)
@@ -116,9 +116,22 @@ const char *cli_tenant(const struct cli_session *session)
     return session->tenant ? session->tenant : "default";
 }
 
+/* Without the password and the parameters. */
 const char *cli_store_name(const struct cli_session *session)
 {
-    return strncmp(session->store, "sqlite:", 7) == 0 ? session->store : "the PostgreSQL store";
+    static char name[200];
+    const char *url = session->store;
+    const char *authority = strstr(url, "://");
+    if (strncmp(url, "sqlite:", strlen("sqlite:")) == 0 || !authority)
+        return url;
+    authority += strlen("://");
+    size_t length = strcspn(authority, "?");
+    const char *at = memchr(authority, '@', strcspn(authority, "/?"));
+    const char *colon = at ? memchr(authority, ':', (size_t)(at - authority)) : NULL;
+    const char *rest = colon ? at : authority;
+    snprintf(name, sizeof name, "%.*s%.*s", (int)((colon ? colon : authority) - url), url,
+             (int)(authority + length - rest), rest);
+    return name;
 }
 
 /* What usually helps, where the library cannot know the program's commands. */

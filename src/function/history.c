@@ -41,9 +41,9 @@ static hf_code mismatch(hf_ctx *ctx, const char *fmt, ...)
     va_end(args);
     ctx->error_code = "history_mismatch";
     return hf__function_end(ctx, HF_PERMANENT,
-                            "%s: the code has changed under a running run; use hf_version, or give "
-                            "the new code a new name",
-                            text);
+                            "%s: the code has changed under a running run; %sgive the new code a "
+                            "new name",
+                            text, ctx->function->by_name ? "" : "use hf_version, or ");
 }
 
 static bool finished(const struct hf__function *function)

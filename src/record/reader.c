@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -231,6 +232,24 @@ const struct hf__member *hf__member_find(const struct hf__member *members, const
     return NULL;
 }
 
+/* As many as there is room for. */
+static hf_code none_but(const struct hf__member *members, const char *name, hf_error *err)
+{
+    char names[300] = "";
+    size_t length = 0;
+    for (const struct hf__member *member = members; member && member->name; member++) {
+        if (length + strlen(member->name) + 8 > sizeof names) {
+            strcpy(names + length, ", ...");
+            break;
+        }
+        length += (size_t)snprintf(names + length, sizeof names - length, "%s%s",
+                                   length ? ", " : "", member->name);
+    }
+    if (!*names)
+        return hf__fail(err, HF_INVALID, "there is no member \"%.60s\": none is expected", name);
+    return hf__fail(err, HF_INVALID, "there is no member \"%.60s\"; there are %s", name, names);
+}
+
 hf_code hf__member_unknown(const struct hf__member *members, const char *name, hf_error *err)
 {
     struct hf__suggestion suggestion;
@@ -240,7 +259,7 @@ hf_code hf__member_unknown(const struct hf__member *members, const char *name, h
     if (suggestion.best)
         return hf__fail(err, HF_INVALID, "there is no member \"%.60s\"; did you mean \"%s\"?", name,
                         suggestion.best);
-    return hf__fail(err, HF_INVALID, "there is no member \"%.60s\"", name);
+    return none_but(members, name, err);
 }
 
 static hf_code read_member(void *record, const struct hf__member *members, struct hf__arena *arena,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/access.h"
 
+#include "client/client.h"
 #include "client/token.h"
 #include "server/request.h"
 #include "util/alloc.h"
@@ -209,6 +210,17 @@ static hf_code refuse_role(struct hf__request *request)
     return HF_NOT_ALLOWED;
 }
 
+/* A token has its tenant. Who names another one believes to act there. */
+static hf_code refuse_other_tenant(struct hf__request *request)
+{
+    const char *tenant = hf__request_header(request, "Holdfast-Tenant");
+    if (!tenant || strcmp(tenant, request->client->tenant) == 0)
+        return HF_OK;
+    hf__reply_problem_as(request, 403, "forbidden", "the token belongs to another tenant",
+                         "Holdfast-Tenant names a tenant other than the token's");
+    return HF_NOT_ALLOWED;
+}
+
 /* Without tokens everybody who reaches the server may do everything, in the tenant that they name. Once somebody has made
  * a token, that is over. */
 static hf_code meet_anybody(struct hf__access *access, struct hf__caller **out,
@@ -276,7 +288,8 @@ hf_code hf__access_check(struct hf__access *access, struct hf__request *request,
     if (code != HF_OK)
         return code;
     request->client = request->caller->client;
-    return judge(request, request->caller, era);
+    code = refuse_other_tenant(request);
+    return code == HF_OK ? judge(request, request->caller, era) : code;
 }
 
 /* The caller that it came with stays its own: the connection's thread may look at it. */

@@ -117,6 +117,18 @@ static bool decode_args(struct hf__request *request, const struct hf__path_match
     return true;
 }
 
+/* A mistyped parameter must not make a change of what was meant to be none. */
+static void check_query(struct hf__request *request)
+{
+    const struct hf__member *known = request->route->query;
+    for (size_t i = 0; !request->answered && i < request->query_count; i++) {
+        hf_error err;
+        const char *name = request->query[i].name;
+        if (!hf__member_find(known, name) && hf__member_unknown(known, name, &err) != HF_OK)
+            hf__reply_problem(request, &err);
+    }
+}
+
 static void find_route(struct hf__request *request)
 {
     struct hf__path_match match;
@@ -129,10 +141,13 @@ static void find_route(struct hf__request *request)
         request->route = match.route;
         if (!decode_args(request, &match))
             hf__reply_problem_as(request, 400, "invalid", "the path is not well-formed", NULL);
+        else if (api)
+            check_query(request);
         break;
     case HF__NO_SUCH_METHOD:
         hf__reply_problem_as(request, 405, "method_not_allowed",
-                             "this path does not have this method", NULL);
+                             "this path does not have this method",
+                             hf__arena_printf(&request->arena, "it has %s", match.allowed));
         hf__reply_header(request, "Allow", match.allowed);
         break;
     case HF__NO_SUCH_PATH:

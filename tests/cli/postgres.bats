@@ -58,9 +58,18 @@ teardown()
     run -0 holdfast lock nightly --wait=5s -- true
 }
 
+@test "a command that looks does not make a schema" {
+    psql -qX "$HOLDFAST_STORE" -c "DROP SCHEMA holdfast CASCADE" 2>/dev/null
+    run -5 --separate-stderr holdfast list
+    [[ "$stderr" == *"holdfast migrate"* ]]
+    [ "$(psql -qXAt "$HOLDFAST_STORE" -c "SELECT count(*) FROM pg_namespace WHERE nspname = 'holdfast'")" = 0 ]
+    run -0 holdfast workflow create w
+    run -0 holdfast list
+}
+
 @test "the store's URL with its password is not shown" {
     run -0 --separate-stderr holdfast list
-    [[ "$stderr" == *"no such runs in the PostgreSQL store"* ]]
+    [[ "$stderr" == *"no such runs in postgres://"* ]]
 }
 
 @test "a role is granted a tenant, reads it alone, and loses it again" {

@@ -20,6 +20,19 @@ setup()
     [[ "$output" =~ lease\ +45s ]]
 }
 
+@test "a retention without a unit is refused: days that are taken for seconds destroy" {
+    holdfast workflow create w -q
+    run -2 --separate-stderr holdfast workflow set w --retention 30
+    [[ "$stderr" == *"--retention needs a unit, as in 30d"* ]]
+    run -2 holdfast purge --older-than 30 --yes
+    run -0 holdfast workflow set w --retention 0
+}
+
+@test "a rate may name its unit alone" {
+    holdfast workflow create w --rate 5/s -q
+    [ "$(holdfast workflow show w --json | jq -c '[.rate_count, .rate_interval]')" = '[5,"1s"]' ]
+}
+
 @test "set changes what it is told and nothing else" {
     holdfast workflow create w --max-attempts 5 --dead-letter graveyard
     holdfast workflow set w --lease 10s --dead-letter ''

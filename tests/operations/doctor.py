@@ -165,6 +165,23 @@ def a_dead_worker_that_holds_runs(p):
 
 
 @case("sqlite", "postgres")
+def a_journal_that_can_be_changed(p):
+    p.sql("DROP TRIGGER event_no_update" if KIND == "sqlite" else
+          "ALTER TABLE holdfast.event DISABLE TRIGGER event_append_only")
+    check(p.finds("journal", "keeps the journal from being changed")["level"] == "danger", "danger")
+
+
+@case("sqlite", "postgres")
+def chores_that_the_next_worker_does_are_no_finding(p):
+    p.program("workflow", "create", "lonely.v1")
+    p.program("trigger", "lonely.v1", "1")
+    table = "holdfast.workflow" if KIND == "postgres" else "workflow"
+    p.sql(f"UPDATE {table} SET name = 'holdfast.lonely' WHERE name = 'lonely.v1'")
+    p.healthy()
+    p.finds("queues", "holdfast.lonely", "--longer-than", "1ms")
+
+
+@case("sqlite", "postgres")
 def a_parked_subscription(p):
     p.program("subscription", "create", "shop", "--url", "http://127.0.0.1:9/hook", "--event", "order.*")
     p.program("subscription", "park", "shop")

@@ -45,6 +45,7 @@ static const struct allowed {
     const char *step;
     const char *reason;
 } allowed[] = {
+    { "missing_guards", "SCAN g", "a list of names" },
     { "list_workers", "USE TEMP B-TREE", "a table of some hundred rows" },
     { "live_patterns", "USE TEMP B-TREE", "a table of some hundred rows" },
     { "list_tenants", "USE TEMP B-TREE", "a table of some hundred rows" },

@@ -96,10 +96,16 @@ def a_token_is_worth_nothing_in_another_tenant(directory, url):
     ours, theirs = token(url, "admin"), token(url, "admin", tenant="acme")
     with Server(directory, url) as server:
         run = holder(server, ours).trigger("idle.v1")
-        stranger = Client(server.port, {"Authorization": f"Bearer {theirs}", "Holdfast-Tenant": "default"})
+        stranger = holder(server, theirs)
         check(stranger.get(f"/v1/runs/{run}").status == 404, "another tenant's run is not there")
         check(stranger.post(f"/v1/runs/{run}/cancel").status == 404, "nor can it be cancelled")
         check(stranger.get("/v1/runs").json["items"] == [], "nor listed")
+        mistaken = Client(server.port, {"Authorization": f"Bearer {theirs}", "Holdfast-Tenant": "default"})
+        answer = mistaken.post("/v1/runs", {"workflow": "idle.v1"})
+        check(answer.status == 403 and "tenant" in answer.json["title"], "who names another tenant is told so")
+        check(stranger.get("/v1/runs").json["items"] == [], "and nothing was done in the token's own")
+        agreed = Client(server.port, {"Authorization": f"Bearer {theirs}", "Holdfast-Tenant": "acme"})
+        check(agreed.get("/v1/runs").status == 200, "its own may be named")
 
 
 @case

@@ -239,6 +239,18 @@ def a_cloud_event_is_a_signal(server, client):
 
 
 @case
+def a_parameter_that_is_not_known_changes_nothing(server, client):
+    run = client.trigger("idle.v1")
+    answer = client.post("/v1/runs/bulk?dry_run=true", {"action": "cancel", "filter": {"status": ["pending"]}})
+    check(answer.status == 400 and "dry_run" in answer.json["detail"], answer.json)
+    check(client.get(f"/v1/runs/{run}").json["status"] == "pending", "nothing was cancelled")
+    answer = client.post(f"/v1/runs/{run}/fork", {"from": "b"})
+    check(answer.status == 400 and "there are" in answer.json["detail"] and "step" in answer.json["detail"], answer.json)
+    answer = client.post("/v1/tenants", {})
+    check(answer.status == 405 and "it has GET" in answer.json["detail"], answer.json)
+
+
+@case
 def many_are_changed_by_a_filter(server, client):
     for _ in range(3):
         client.trigger("idle.v1", subject="bulk")

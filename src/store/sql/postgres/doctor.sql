@@ -14,6 +14,17 @@ SELECT w.name, count(*), max(h.run_at)
  WHERE h.status = 1 AND w.expires_at <= holdfast.now()
  GROUP BY w.name ORDER BY w.name;
 
+-- name: missing_guards
+-- Triggers that keep the journal append-only and are not there, or are switched off. Serves: doctor.
+-- takes: nothing
+-- gives: (name text)
+SELECT g.name
+  FROM (VALUES ('holdfast.event', 'event_append_only'), ('holdfast.event', 'event_no_truncate'),
+               ('holdfast.run', 'run_removal'), ('holdfast.run', 'run_no_truncate'),
+               ('holdfast.seal', 'seal_append_only')) g(place, name)
+ WHERE NOT EXISTS (SELECT 1 FROM pg_trigger t
+                    WHERE t.tgrelid = g.place::regclass AND t.tgname = g.name AND t.tgenabled IN ('O', 'A'));
+
 -- name: find_parked
 -- Subscriptions that nothing is delivered to: the run that delivers is paused, or waits for somebody to resume it. Serves:
 -- doctor.

@@ -12,6 +12,15 @@ SELECT w.name, count(*), max(h.run_at)
  WHERE h.status = 1 AND w.expires_at <= holdfast_now()
  GROUP BY w.name ORDER BY w.name;
 
+-- name: missing_guards
+-- Triggers that keep the journal append-only and are not there. Serves: doctor.
+-- takes: nothing
+-- gives: (name text)
+SELECT g.value
+  FROM json_each('["event_no_update","event_no_delete","event_no_replace","run_removal","run_no_replace",'
+                 || '"seal_no_update","seal_no_delete","seal_no_replace"]') g
+ WHERE g.value NOT IN (SELECT name FROM sqlite_master WHERE type = 'trigger');
+
 -- name: find_parked
 -- Subscriptions that nothing is delivered to: the run that delivers is paused, or waits for somebody to resume it. Serves:
 -- doctor.
