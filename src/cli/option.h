@@ -45,8 +45,9 @@ struct cli_option {
     const char *help;
     void *value;
     int64_t min, max; /* CLI_NUMBER; CLI_DURATION: min -1 refuses 0 */
-    bool unit;        /* CLI_DURATION: a bare number of seconds is refused: too little would destroy something */
-    unsigned *mask;   /* gets `bit` when the option is given; may be NULL */
+    bool
+        unit; /* CLI_DURATION: a bare number of seconds is refused: too little would destroy something */
+    unsigned *mask; /* gets `bit` when the option is given; may be NULL */
     unsigned bit;
 };
 
