@@ -11,7 +11,6 @@
 #include "util/error.h"
 #include "util/thread.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,11 +28,19 @@ enum {
 
 /* What those who wait listen to, in the park's table of runs: no run has this id. */
 static const hf_id channel = { { 0xff, 'g', 'a', 'u', 'g', 'e' } };
-static const char *const kinds[KINDS] = { "created", "succeeded", "failed", "cancelled" };
 
 struct minute {
-    int64_t number; /* minutes since the epoch; the slot's place is its remainder */
+    int64_t at; /* us since the epoch: when it began */
     int64_t counts[KINDS];
+};
+
+static const struct hf__field minute_fields[] = {
+    { "at", HF__FIELD_TIME, offsetof(struct minute, at) },
+    { "created", HF__FIELD_INT64, offsetof(struct minute, counts[0]) },
+    { "succeeded", HF__FIELD_INT64, offsetof(struct minute, counts[1]) },
+    { "failed", HF__FIELD_INT64, offsetof(struct minute, counts[2]) },
+    { "cancelled", HF__FIELD_INT64, offsetof(struct minute, counts[3]) },
+    { NULL, HF__FIELD_TEXT, 0 },
 };
 
 /* One tenant. `wanted_at`, `json`, `length` and what follows them are guarded by the mutex; the rest is the thread's. */
@@ -48,8 +55,8 @@ struct gauge {
     hf_code code;
     hf_error err;
 
-    struct minute minutes[MINUTES];
-    int64_t counted; /* position up to which events were counted; -1: none yet */
+    struct minute minutes[MINUTES]; /* a minute's place is the remainder of its number */
+    int64_t counted;                /* position up to which events were counted; -1: none yet */
     int64_t
         seen; /* the newest position at the look before, which late commits have had time to fill */
     int64_t since; /* us since the epoch: nothing before was counted */
@@ -73,10 +80,10 @@ static void count_in(struct gauge *gauge, const struct hf__minute_count *found, 
     struct minute *minute = &gauge->minutes[found->minute % MINUTES];
     if (found->minute <= this_minute - MINUTES || found->minute > this_minute)
         return;
-    if (minute->number != found->minute)
-        *minute = (struct minute){ .number = found->minute };
+    if (minute->at != found->minute * HF_MINUTES(1))
+        *minute = (struct minute){ .at = found->minute * HF_MINUTES(1) };
     for (int kind = 0; kind < KINDS; kind++)
-        if (strcmp(kinds[kind], found->name) == 0)
+        if (strcmp(minute_fields[1 + kind].name, found->name) == 0)
             minute->counts[kind] += found->count;
 }
 
@@ -130,20 +137,22 @@ static hf_code count_minutes(struct hf__gauges *gauges, struct gauge *gauge, int
     return HF_OK;
 }
 
+static const struct hf__field throughput_fields[] = {
+    { "since", HF__FIELD_TIME, offsetof(struct gauge, since) },
+    { NULL, HF__FIELD_TEXT, 0 },
+};
+
 static void add_minutes(struct hf__buffer *out, const struct gauge *gauge, int64_t now)
 {
     int64_t last = now / HF_MINUTES(1);
-    hf__buffer_add_text(out, ",\"throughput\":{\"since\":");
-    hf__json_add_time(out, gauge->since);
+    hf__buffer_add_text(out, ",\"throughput\":{");
+    hf__record_members(out, throughput_fields, gauge);
     hf__buffer_add_text(out, ",\"minutes\":[");
     for (int64_t number = last - MINUTES + 1; number <= last; number++) {
         const struct minute *minute = &gauge->minutes[number % MINUTES];
-        hf__buffer_add_text(out, number > last - MINUTES + 1 ? ",{\"at\":" : "{\"at\":");
-        hf__json_add_time(out, number * HF_MINUTES(1));
-        for (int kind = 0; kind < KINDS; kind++)
-            hf__buffer_addf(out, ",\"%s\":%" PRId64, kinds[kind],
-                            minute->number == number ? minute->counts[kind] : 0);
-        hf__buffer_add_text(out, "}");
+        const struct minute quiet = { .at = number * HF_MINUTES(1) };
+        hf__buffer_add_text(out, number > last - MINUTES + 1 ? "," : "");
+        hf__record_json(out, minute_fields, minute->at == quiet.at ? minute : &quiet);
     }
     hf__buffer_add_text(out, "]}");
 }
@@ -159,6 +168,8 @@ static const struct hf__field queue_fields[] = {
     FIELD(delayed, INT64), FIELD(waiting, INT64),   FIELD(leased, INT64),
     FIELD(failed, INT64),  FIELD(oldest_due, TIME), { NULL, HF__FIELD_TEXT, 0 },
 };
+
+#define TOTAL_FIELDS (queue_fields + 2) /* without name and paused */
 
 /* Without the engine's own, as lists of runs are. */
 static void add_up(struct hf__queue *total, const struct hf__queue *queue)
@@ -183,14 +194,14 @@ static hf_code add_queues(struct hf__buffer *out, struct hf__gauges *gauges, int
     hf_code code = hf__queues_read(gauges->client, &queues, tenant, err);
     if (code != HF_OK)
         return code;
-    hf__buffer_addf(out, ",\"most\":%d,\"workflows\":[", HF__MOST_QUEUED);
+    hf__buffer_add_text(out, ",\"workflows\":[");
     for (size_t i = 0; i < queues->count; i++) {
         hf__buffer_add_text(out, i > 0 ? "," : "");
         hf__record_json(out, queue_fields, &queues->items[i]);
         add_up(&total, &queues->items[i]);
     }
     hf__buffer_add_text(out, "],\"total\":{");
-    hf__record_members(out, queue_fields + 2, &total);
+    hf__record_members(out, TOTAL_FIELDS, &total);
     hf__buffer_add_text(out, "}");
     hf__answer_free(queues);
     return HF_OK;
@@ -198,22 +209,49 @@ static hf_code add_queues(struct hf__buffer *out, struct hf__gauges *gauges, int
 
 /* ---- Measuring ---- */
 
+struct stats {
+    int64_t at; /* us since the epoch */
+    int most;   /* a workflow's counts go no further */
+};
+
+const struct hf__field hf__stats_fields[] = {
+    { "at", HF__FIELD_TIME, offsetof(struct stats, at) },
+    { "most", HF__FIELD_INT, offsetof(struct stats, most) },
+    { NULL, HF__FIELD_TEXT, 0 },
+};
+
+static const struct hf__part throughput_parts[] = {
+    { .name = "minutes", .schema = "MinuteStats", .fields = minute_fields, .many = true },
+    { .name = NULL },
+};
+
+const struct hf__part hf__stats_parts[] = {
+    { .name = "workflows", .schema = "WorkflowStats", .fields = queue_fields, .many = true },
+    { .name = "total", .schema = "TotalStats", .fields = TOTAL_FIELDS },
+    { .name = "throughput",
+      .schema = "ThroughputStats",
+      .fields = throughput_fields,
+      .maybe = true,
+      .parts = throughput_parts },
+    { .name = NULL },
+};
+
 static hf_code measure(struct hf__gauges *gauges, struct gauge *gauge, struct hf__buffer *out,
                        hf_error *err)
 {
-    int64_t now;
-    hf_code code = hf_store_now(gauges->client, &now, err);
+    struct stats stats = { .most = HF__MOST_QUEUED };
+    hf_code code = hf_store_now(gauges->client, &stats.at, err);
     if (code != HF_OK)
         return code;
-    hf__buffer_add_text(out, "{\"at\":");
-    hf__json_add_time(out, now);
+    hf__buffer_add_text(out, "{");
+    hf__record_members(out, hf__stats_fields, &stats);
     code = add_queues(out, gauges, gauge->tenant, err);
     if (code == HF_OK && gauge->measured_at)
-        code = count_minutes(gauges, gauge, now, err);
+        code = count_minutes(gauges, gauge, stats.at, err);
     if (code != HF_OK)
         return code;
     if (gauge->measured_at)
-        add_minutes(out, gauge, now);
+        add_minutes(out, gauge, stats.at);
     else
         hf__buffer_add_text(out, ",\"throughput\":null"); /* so that the first answer is quick */
     hf__buffer_add_text(out, "}");

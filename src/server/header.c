@@ -17,6 +17,14 @@ const struct hf__header_text hf__header_texts[] = {
     { 0, NULL, false, NULL },
 };
 
+const struct hf__header_text hf__header_callers[] = {
+    { 0, "Holdfast-Tenant", true,
+      "for whom it is, while there are no tokens; a token stands for its own tenant" },
+    { 0, "Holdfast-Actor", true,
+      "who asks, for the journal, while there are no tokens; a token has a name" },
+    { 0, NULL, false, NULL },
+};
+
 const struct hf__header_text hf__header_authenticate = { 0, "WWW-Authenticate", false,
                                                          "with 401: how to say who asks" };
 const struct hf__header_text hf__header_retry_after = {

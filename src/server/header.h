@@ -14,6 +14,8 @@ struct hf__header_text {
 
 /* Of those that a route may name; ends with a NULL name. */
 extern const struct hf__header_text hf__header_texts[];
+/* Of every request that needs a token where there are any; ends with a NULL name. */
+extern const struct hf__header_text hf__header_callers[];
 /* Of every refusal for want of a token, and of every "not now". */
 extern const struct hf__header_text hf__header_authenticate;
 extern const struct hf__header_text hf__header_retry_after;

@@ -103,10 +103,10 @@ static json_t *body_schema(const struct hf__member *members)
     return schema;
 }
 
-static json_t *reference(const char *schema)
+static json_t *reference(const char *kind, const char *name)
 {
     char path[100];
-    snprintf(path, sizeof path, "#/components/schemas/%s", schema);
+    snprintf(path, sizeof path, "#/components/%s/%s", kind, name);
     return json_pack("{s:s}", "$ref", path);
 }
 
@@ -130,7 +130,7 @@ static json_t *content(const char *type, json_t *schema)
 
 static json_t *item_schema(const struct hf__route *route)
 {
-    json_t *item = route->schema ? reference(route->schema) : json_object();
+    json_t *item = route->schema ? reference("schemas", route->schema) : json_object();
     if (!route->refusals)
         return item;
     json_t *refusal = json_pack("{s:s,s:{s:o,s:o},s:[s,s]}", "type", "object", "properties", "code",
@@ -150,7 +150,7 @@ static json_t *answer_content(const struct hf__route *route)
     switch (route->shape) {
     case HF__SHAPE_ONE:
         content_of =
-            content("application/json", route->schema ? reference(route->schema)
+            content("application/json", route->schema ? reference("schemas", route->schema)
                                                       : json_pack("{s:s}", "type", "object"));
         break;
     case HF__SHAPE_LIST:
@@ -226,6 +226,24 @@ static json_t *parameters_of(const struct hf__route *route)
         if (header->asked && takes(route, header))
             add_parameter(parameters, header->name, strlen(header->name), "header",
                           schema_of(HF__FIELD_TEXT), header->about);
+    for (const struct hf__header_text *header = hf__header_callers; header->name; header++)
+        if (route->may != HF__MAY_ANYONE)
+            json_array_append_new(parameters, reference("parameters", header->name));
+    return parameters;
+}
+
+/* Those that nearly every request may have are told of once. */
+static json_t *shared_parameters(void)
+{
+    json_t *found = json_array();
+    json_t *parameters = json_object();
+    for (const struct hf__header_text *header = hf__header_callers; header->name; header++) {
+        add_parameter(found, header->name, strlen(header->name), "header",
+                      schema_of(HF__FIELD_TEXT), header->about);
+        json_object_set(parameters, header->name,
+                        json_array_get(found, json_array_size(found) - 1));
+    }
+    json_decref(found);
     return parameters;
 }
 
@@ -263,7 +281,7 @@ static void add_problem(json_t *responses, const char *statuses, const char *abo
 {
     set(responses, statuses,
         json_pack("{s:s,s:o,s:{s:o}}", "description", about, "content",
-                  content("application/problem+json", reference("Problem")), "headers",
+                  content("application/problem+json", reference("schemas", "Problem")), "headers",
                   header->name, answer_header(header)));
 }
 
@@ -298,14 +316,26 @@ static json_t *operation(const struct hf__route *route)
     return operation;
 }
 
+static json_t *part_schema(const struct hf__part *part)
+{
+    if (!part->schema)
+        return part->maybe ? nullable(schema_of(HF__FIELD_TEXT)) : schema_of(HF__FIELD_TEXT);
+    json_t *one = reference("schemas", part->schema);
+    if (part->many)
+        one = array_of(one);
+    return part->maybe ? json_pack("{s:[o,{s:s}]}", "anyOf", one, "type", "null") : one;
+}
+
 /* What an answer has beside its fields, each under a name of its own. */
 static json_t *with_parts(json_t *schema, const struct hf__part *part, json_t *schemas)
 {
     for (; part && part->name; part++) {
-        json_t *one = reference(part->schema);
-        set(json_object_get(schema, "properties"), part->name, part->many ? array_of(one) : one);
-        json_array_append_new(json_object_get(schema, "required"), text(part->name));
-        set(schemas, part->schema, record_schema(part->fields));
+        set(json_object_get(schema, "properties"), part->name, part_schema(part));
+        if (!part->maybe)
+            json_array_append_new(json_object_get(schema, "required"), text(part->name));
+        if (part->schema)
+            set(schemas, part->schema,
+                with_parts(record_schema(part->fields), part->parts, schemas));
     }
     return schema;
 }
@@ -342,12 +372,12 @@ static json_t *document(void)
     for (size_t i = 0; (route = hf__route_at(i))->method; i++)
         add_route(paths, schemas, route);
     return json_pack(
-        "{s:s,s:{s:s,s:s,s:s,s:{s:s,s:s}},s:[{s:s}],s:[{s:[]}],s:o,s:{s:o,s:{s:{s:s,s:s}}}}",
+        "{s:s,s:{s:s,s:s,s:s,s:{s:s,s:s}},s:[{s:s}],s:[{s:[]}],s:o,s:{s:o,s:o,s:{s:{s:s,s:s}}}}",
         "openapi", "3.1.0", "info", "title", "Holdfast", "version", HF__VERSION, "description",
         "Durable workflows on SQLite and PostgreSQL.", "license", "name", "Apache-2.0",
         "identifier", "Apache-2.0", "servers", "url", "/", "security", "token", "paths", paths,
-        "components", "schemas", schemas, "securitySchemes", "token", "type", "http", "scheme",
-        "bearer");
+        "components", "schemas", schemas, "parameters", shared_parameters(), "securitySchemes",
+        "token", "type", "http", "scheme", "bearer");
 }
 
 hf_code hf__openapi_make(char **out, size_t *length, hf_error *err)

@@ -35,10 +35,12 @@ enum hf__shape {
 
 /* A member of an answer that is an object of its own, or an array of them. */
 struct hf__part {
-    const char *name; /* NULL: the end of a table */
-    const char *schema;
+    const char *name;   /* NULL: the end of a table */
+    const char *schema; /* NULL: it is a text, not an object */
     const struct hf__field *fields;
     bool many;
+    bool maybe;                   /* null or missing at times; the details tell when */
+    const struct hf__part *parts; /* what it has beside its fields; may be NULL */
 };
 
 /* Headers that mean something to a route, as bits. */

@@ -40,7 +40,7 @@ const struct hf__route hf__live_routes[] = {
             "null in the first answer. Measured every two seconds while somebody asks, and less "
             "often where it takes long; `at` "
             "says when.",
-        HF__ANSWERS(200, ONE, NULL, NULL)),
+        HF__ANSWERS(200, ONE, "Stats", hf__stats_fields), .parts = hf__stats_parts),
     HF__ROUTE("live", "GET", "/v1/stream", "followAll", READ, stream,
               "A stream of what happens to all runs",
               .details =

@@ -10,7 +10,6 @@
 #include "util/error.h"
 #include "util/json.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 /* ---- Triggering many ---- */
@@ -185,16 +184,34 @@ static hf_code steps(struct hf__request *request, hf_error *err)
 
 /* ---- Children ---- */
 
+/* A number for each status, in the order of an array of them. */
+static const struct hf__field count_fields[] = {
+#define COUNT_FIELD(symbol, number, name) { name, HF__FIELD_INT64, (number) * sizeof(int64_t) },
+    HF_STATUSES(COUNT_FIELD)
+#undef COUNT_FIELD
+        { NULL, HF__FIELD_TEXT, 0 },
+};
+
+/* A page as hf__reply_list makes it, and the counts. */
+static const struct hf__field page_fields[] = {
+    { "next", HF__FIELD_TEXT, offsetof(hf_runs, next) },
+    { NULL, HF__FIELD_TEXT, 0 },
+};
+
+static const struct hf__part page_parts[] = {
+    { .name = "items", .schema = "Run", .fields = hf__run_fields, .many = true },
+    { .name = "counts", .schema = "ChildCounts", .fields = count_fields },
+    { .name = NULL },
+};
+
 static hf_code add_counts(struct hf__request *request, const int64_t counts[HF_STATUS_COUNT],
                           hf_error *err)
 {
     /* In place of the brace that ends the list. */
     request->out.length--;
-    hf__buffer_add_text(&request->out, ",\"counts\":{");
-    for (int i = 0; i < HF_STATUS_COUNT; i++)
-        hf__buffer_addf(&request->out, "%s\"%s\":%" PRId64, i > 0 ? "," : "",
-                        hf_status_name((hf_status)i), counts[i]);
-    hf__buffer_add_text(&request->out, "}}");
+    hf__buffer_add_text(&request->out, ",\"counts\":");
+    hf__record_json(&request->out, count_fields, counts);
+    hf__buffer_add_text(&request->out, "}");
     return hf__reply_done(request, 200, err);
 }
 
@@ -287,7 +304,7 @@ const struct hf__route hf__many_routes[] = {
               "The run's children, newest first",
               .details = "`counts` tells how many there are in each status.",
               .query = hf__filter_members, .headers = HF__HEADER_PREFER,
-              HF__ANSWERS(200, LIST, "Run", hf__run_fields)),
+              HF__ANSWERS(200, ONE, "Children", page_fields), .parts = page_parts),
     HF__ROUTE("runs", "POST", "/v1/runs/{id}/fork", "forkRun", OPERATE, fork_run,
               "Start a new run that keeps the steps before a chosen one", .body = fork_members,
               HF__ANSWERS(201, ONE, "Triggered", hf__triggered_fields),

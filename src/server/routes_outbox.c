@@ -54,13 +54,18 @@ static const struct hf__member members[] = {
     HF__MEMBERS_END,
 };
 
+static const struct hf__part made_parts[] = {
+    { .name = "secret", .maybe = true },
+    { .name = NULL },
+};
+
 /* The secret is told with the answer in which it is new, and never again. */
 static hf_code reply_put(struct hf__request *request, char *secret, hf_error *err)
 {
     hf_code code = show(request, err);
     if (code == HF_OK && *secret) {
         request->out.length--; /* the brace that ends the record */
-        hf__buffer_add_text(&request->out, ",\"secret\":");
+        hf__buffer_addf(&request->out, ",\"%s\":", made_parts[0].name);
         hf__json_add_text(&request->out, secret);
         hf__buffer_add_text(&request->out, "}");
         code = hf__reply_done(request, 200, err);
@@ -164,7 +169,8 @@ const struct hf__route hf__outbox_routes[] = {
     HF__ROUTE("outbox", "PUT", PATH, "putSubscription", ADMIN, put,
               "Create or change a subscription",
               .details = "A secret that is new is in the answer; it is never shown again.",
-              .body = members, ONE,
+              .body = members, HF__ANSWERS(200, ONE, "SubscriptionMade", hf__subscription_fields),
+              .parts = made_parts,
               .example = "{\"url\":\"https://example.com/hook\",\"events\":[\"order.*\"]}"),
     HF__ROUTE("outbox", "POST", PATH "/park", "parkSubscription", OPERATE, park,
               "Deliver nothing until it is resumed; events are kept", ONE),

@@ -30,6 +30,10 @@ enum {
     CONNECTION_MEMORY = 16 * 1024 /* for the request's line and headers */
 };
 
+/* When the server stops, clients of whom none moves a byte for so long are waited for no more: longer than a lost
+ * packet takes to be sent again. */
+#define STALLED HF_SECONDS(1)
+
 #define DEFAULT_BODY ((size_t)16 * 1024 * 1024)
 
 static void fill_defaults(struct hf__server_options *options)
@@ -192,6 +196,27 @@ const char *hf__server_url(const struct hf__server *server)
     return server->url;
 }
 
+static void await_requests(struct hf__server *server, int64_t until)
+{
+    while (atomic_load(&server->pending) > 0 && hf__monotonic_us() < until) {
+        hf__park_wake_all(server->park);
+        usleep(2000);
+    }
+}
+
+/* Requests that have arrived are waited for until they are answered; what comes and goes by the network, only while
+ * it moves. Somebody who has stopped reading or sending would else hold up the stop for the whole time. */
+static void await_moving(struct hf__server *server, int64_t until)
+{
+    bool moving = true;
+    while (moving && atomic_load(&server->pending) > 0 && hf__monotonic_us() < until) {
+        int64_t look = hf__monotonic_us() + STALLED;
+        uint64_t moved = hf__sweep_moved(server->sweep);
+        await_requests(server, look < until ? look : until);
+        moving = atomic_load(&server->suspended) > 0 || hf__sweep_moved(server->sweep) != moved;
+    }
+}
+
 /* A daemon must not stop while a connection is suspended. Those who work for one give up when the store's own limits are
  * over; what comes from now on is refused. */
 static void end_suspended(struct hf__server *server)
@@ -215,10 +240,7 @@ void hf__server_stop(struct hf__server *server, int64_t limit)
     if (listener != MHD_INVALID_SOCKET)
         shutdown(listener, SHUT_RDWR);
     atomic_store(&server->stopping, true);
-    while (atomic_load(&server->pending) > 0 && hf__monotonic_us() < until) {
-        hf__park_wake_all(server->park);
-        usleep(2000);
-    }
+    await_moving(server, until);
     end_suspended(server);
     MHD_stop_daemon(server->daemon);
     if (listener != MHD_INVALID_SOCKET)

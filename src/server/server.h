@@ -42,7 +42,8 @@ hf_code hf__server_start(struct hf__server **out, hf_client *client,
                          const struct hf__server_options *options, hf_error *err) HF_MUST_CHECK;
 /* Where it listens: "http://127.0.0.1:8420". */
 const char *hf__server_url(const struct hf__server *server);
-/* No new connections; requests under way are answered within `limit` us; streams end. */
+/* No new connections; streams end, long polls are answered. Waits for requests that have arrived to be answered, and for
+ * what is on its way in and out as long as some client takes or sends a byte; after `limit` us for handlers at work alone. */
 void hf__server_stop(struct hf__server *server, int64_t limit);
 
 #endif

@@ -7,6 +7,8 @@
 #include "util/error.h"
 #include "util/thread.h"
 
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
@@ -135,6 +137,26 @@ void hf__sweep_busy(struct hf__sweep *sweep, struct hf__sweep_entry *entry)
 void hf__sweep_idle(struct hf__sweep *sweep, struct hf__sweep_entry *entry)
 {
     set_busy(sweep, entry, false);
+}
+
+/* What the kernel has taken of a client that does not read counts, once. */
+static uint64_t bytes_moved(int fd)
+{
+    struct tcp_info info = { 0 };
+    socklen_t size = sizeof info;
+    return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0
+               ? info.tcpi_bytes_acked + info.tcpi_bytes_received
+               : 0;
+}
+
+uint64_t hf__sweep_moved(struct hf__sweep *sweep)
+{
+    uint64_t moved = 0;
+    pthread_mutex_lock(&sweep->mutex);
+    for (const struct hf__sweep_entry *entry = sweep->first; entry; entry = entry->next)
+        moved += bytes_moved(entry->fd);
+    pthread_mutex_unlock(&sweep->mutex);
+    return moved;
 }
 
 bool hf__sweep_hung_up(const struct hf__sweep_entry *entry)

@@ -119,10 +119,10 @@ static const struct hf__field step_fields[] = {
 };
 
 const struct hf__part hf__claimed_parts[] = {
-    { "run", "HeldRun", run_fields, false },
-    { "mail", "Mail", mail_fields, true },
-    { "steps", "RememberedStep", step_fields, true },
-    { NULL, NULL, NULL, false },
+    { .name = "run", .schema = "HeldRun", .fields = run_fields },
+    { .name = "mail", .schema = "Mail", .fields = mail_fields, .many = true },
+    { .name = "steps", .schema = "RememberedStep", .fields = step_fields, .many = true },
+    { .name = NULL },
 };
 
 static void add_array(struct hf__buffer *out, const char *name, const struct hf__field *fields,

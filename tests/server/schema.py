@@ -1,4 +1,5 @@
-"""As much of JSON Schema as the server's document uses. A keyword that it does not know is an error, not a pass."""
+"""As much of JSON Schema as the server's document uses. A keyword that it does not know is an error, not a pass, and so is
+a member of an object that is not among those which the schema names."""
 
 import datetime
 import uuid
@@ -59,6 +60,6 @@ def object_faults(document, schema, value, place):
     for name, member in value.items():
         if name in properties:
             found += faults(document, properties[name], member, f"{place}.{name}")
-        elif schema.get("additionalProperties", True) is False:
+        elif not schema.get("additionalProperties", not properties):
             found.append(f"{place} has a {name}, which the schema does not")
     return found
