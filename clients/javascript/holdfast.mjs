@@ -118,11 +118,6 @@ export class TurnOver extends Error {
     }
 }
 
-/** What an answer with this code means to a holder. */
-const lossOf = (code) => (code === 'cancelled'
-    ? new TurnOver('the run was cancelled', null, { lost: true, cancelled: true })
-    : new TurnOver('somebody else holds the run', null, { lost: true }));
-
 const pauseFor = (ms, signal) => new Promise((resolve) => {
     const timer = setTimeout(resolve, ms);
     signal?.addEventListener('abort', () => { clearTimeout(timer); resolve(); }, { once: true });
@@ -399,11 +394,6 @@ export class Context {
             throw this.#over;
     }
 
-    /** For the worker. @returns {number} */
-    get leaseUs() {
-        return this.#claim.lease_us;
-    }
-
     /** For the worker. @param {Error} why */
     lose(why) {
         this.#over ??= why;
@@ -415,8 +405,10 @@ export class Context {
         try {
             return await this.#worker.askHeld(this, path, body);
         } catch (error) {
-            if (error.code === 'stale' || error.code === 'cancelled')
-                this.lose(lossOf(error.code));
+            if (error.code === 'stale')
+                this.lose(new TurnOver('somebody else holds the run', null, { lost: true }));
+            else if (error.code === 'cancelled')
+                this.lose(new TurnOver('the run was cancelled', null, { lost: true, cancelled: true }));
             else if (error instanceof Unavailable || [401, 403, 507].includes(error.status))
                 // It may have been written or not: whoever claims the run next will see.
                 this.lose(new TurnOver(error.message, GIVE_BACK, { lost: true }));
@@ -739,8 +731,8 @@ export class Context {
 
     // -- the same every time --
 
-    async #fix(op, fresh, name = op) {
-        const { full, entry } = this.#call(op, name);
+    async #fix(op, fresh) {
+        const { full, entry } = this.#call(op, op);
         if (!entry)
             await this.#record(full, entry, 'succeeded', this.#line(op, { output: fresh }));
         return entry ? entry.output : fresh;
@@ -769,8 +761,14 @@ export class Context {
         this.check();
         if (!this.#versions.has(change)) {
             const next = this.#entries[this.#next];
-            const passed = next && (next.op !== 'version' || next.name !== this.#full(change));
-            this.#versions.set(change, passed ? 0 : await this.#fix('version', current, change));
+            let version = 0;
+            if (!next || (next.op === 'version' && next.name === this.#full(change))) {
+                const { full, entry } = this.#call('version', change);
+                if (!entry)
+                    await this.#record(full, entry, 'succeeded', this.#line('version', { output: current }));
+                version = entry ? entry.output : current;
+            }
+            this.#versions.set(change, version);
         }
         return this.#versions.get(change);
     }
@@ -787,6 +785,7 @@ export class Worker {
     #hangUp = new AbortController(); // on the claim that waits, when the stop's limit has passed
     #quit = false; // the stop's limit has passed
     #held = new Map(); // context -> its turn's promise
+    #claims = new Map(); // context -> its claim
     #freed = () => {}; // wakes who waits for a turn to end
     #beatTimer;
     #lastBeat = 0;
@@ -895,9 +894,11 @@ export class Worker {
 
     #begin(claim) {
         const ctx = new Context(this, claim);
+        this.#claims.set(ctx, claim);
         this.#held.set(ctx, this.#turn(ctx).catch((error) =>
             this.log(`holdfast: run ${ctx.runId}: ${error.stack}`)).then(() => {
             this.#held.delete(ctx);
+            this.#claims.delete(ctx);
             this.#freed();
         }));
         this.#scheduleBeat();
@@ -985,7 +986,7 @@ export class Worker {
         clearTimeout(this.#beatTimer);
         if (this.#held.size === 0 || this.#quit)
             return;
-        const leases = [...this.#held.keys()].map((ctx) => ctx.leaseUs / 1000);
+        const leases = [...this.#claims.values()].map((claim) => claim.lease_us / 1000);
         const pause = Math.min(LONGEST_BEAT, Math.min(...leases) / 3);
         this.#lastBeat = this.#held.size === 1 ? performance.now() : this.#lastBeat;
         this.#beatTimer = setTimeout(() => this.#beat(), Math.max(0, this.#lastBeat + pause - performance.now()));
@@ -995,11 +996,14 @@ export class Worker {
         const held = [...this.#held.keys()];
         this.#lastBeat = performance.now();
         try {
-            const runs = held.map((ctx) => ({ id: ctx.runId, version: ctx.run.version, lease_us: ctx.leaseUs }));
+            const runs = held.map((ctx) => ({ id: ctx.runId, version: ctx.run.version,
+                lease_us: this.#claims.get(ctx).lease_us }));
             const { items } = await this.client.ask('POST', '/work/heartbeat', { worker: this.name, runs });
             items.forEach((item, i) => {
-                if (item.code !== 'ok')
-                    held[i].lose(lossOf(item.code));
+                if (item.code === 'cancelled')
+                    held[i].lose(new TurnOver('the run was cancelled', null, { lost: true, cancelled: true }));
+                else if (item.code !== 'ok')
+                    held[i].lose(new TurnOver('somebody else holds the run', null, { lost: true }));
             });
         } catch (error) {
             this.log(`holdfast: heartbeat: ${error.message}`);

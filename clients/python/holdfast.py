@@ -110,27 +110,20 @@ class RetryAfter(Exception):
         self.seconds = seconds
 
 
-class _TurnOver(BaseException):
+class Suspended(BaseException):
+    """Unwinds a handler whose run waits. Let it pass."""
+
+
+class RunLost(BaseException):
+    """Unwinds a handler whose run is not held any more. Let it pass."""
+
     def __init__(self, message: str, end: Optional[Dict[str, Any]] = None):
         super().__init__(message)
         self.end = end  # the request that ends the turn; None: there is nothing left to say
 
 
-class Suspended(_TurnOver):
-    """Unwinds a handler whose run waits. Let it pass."""
-
-
-class RunLost(_TurnOver):
-    """Unwinds a handler whose run is not held any more. Let it pass."""
-
-
 class RunCancelled(RunLost):
     """The run was cancelled."""
-
-
-def _loss(code: str) -> RunLost:
-    """What an answer with this code means to a holder."""
-    return RunCancelled("the run was cancelled") if code == "cancelled" else RunLost("somebody else holds the run")
 
 
 # ---- HTTP ----
@@ -402,8 +395,10 @@ class Context:
         try:
             return self._worker._ask_held(self, path, body)
         except HoldfastError as error:
-            if error.code in ("stale", "cancelled"):
-                self._lose(_loss(error.code))
+            if error.code == "stale":
+                self._lose(RunLost("somebody else holds the run"))
+            elif error.code == "cancelled":
+                self._lose(RunCancelled("the run was cancelled"))
             elif isinstance(error, Unavailable) or error.status in (401, 403, 507):
                 # It may have been written or not: whoever claims the run next will see.
                 self._lose(RunLost(str(error), GIVE_BACK))
@@ -476,7 +471,8 @@ class Context:
         if data:
             end["current_step"] = name
             end["events"] = [{"kind": "step", "name": "waiting", "step": name, "data": data}]
-        self._over = Suspended("the run waits", end)
+        self._over = Suspended()
+        self._over.end = end  # type: ignore[attr-defined]
         raise self._over
 
     # -- steps --
@@ -675,8 +671,8 @@ class Context:
 
     # -- the same every time --
 
-    def _fix(self, op: str, fresh: Any, name: Optional[str] = None) -> Any:
-        full, entry = self._call(op, name or op)
+    def _fix(self, op: str, fresh: Any) -> Any:
+        full, entry = self._call(op, op)
         if not entry:
             self._record(full, entry, "succeeded", self._line(op, output=fresh))
         return entry.output if entry else fresh
@@ -698,8 +694,12 @@ class Context:
         self.check()
         if change not in self._versions:
             entry = self._entries[self._next] if self._next < len(self._entries) else None
-            passed = entry and (entry.op, entry.name) != ("version", self._full(change))
-            self._versions[change] = 0 if passed else self._fix("version", current, change)
+            self._versions[change] = 0
+            if not entry or (entry.op, entry.name) == ("version", self._full(change)):
+                full, entry = self._call("version", change)
+                if not entry:
+                    self._record(full, entry, "succeeded", self._line("version", output=current))
+                self._versions[change] = entry.output if entry else current
         return self._versions[change]
 
 
@@ -846,13 +846,16 @@ class Worker:
             result = handler(ctx, ctx.run["input"])
             ctx._finish()
             return {"path": "commit", "turn": "succeed", "result": _plain(result)}
-        except (Exception, _TurnOver) as error:  # pylint: disable=broad-except
-            over = error
+        except (Suspended, RunLost) as over:
+            return getattr(ctx._over or over, "end", None)
+        except Exception as error:  # pylint: disable=broad-except
             try:
-                ctx.check()  # what became of the turn counts more than what the handler made of it
-            except (Exception, _TurnOver) as known:  # pylint: disable=broad-except
-                over = known
-            return over.end if isinstance(over, _TurnOver) else self._failure(over)
+                ctx.check()
+            except (Suspended, RunLost) as over:  # caught by the handler, and something else raised
+                return getattr(over, "end", None)
+            except Exception as over:  # pylint: disable=broad-except
+                error = over
+            return self._failure(error)
 
     @staticmethod
     def _failure(error: Exception) -> Dict[str, Any]:
@@ -880,16 +883,17 @@ class Worker:
             except HoldfastError as error:
                 if error.code in ("stale", "cancelled"):
                     return
-                LOG.warning("run %s: %s", ctx.run_id, error)
-                if isinstance(error, Unavailable) or error.status == 507:
-                    if self._quit:
+                if not isinstance(error, Unavailable) and error.status != 507:
+                    if body.get("code") in ("result_refused", "wait_refused") or path == "fail":
+                        LOG.error("run %s: %s", ctx.run_id, error)
                         return
-                    time.sleep(pause.next())
-                elif path == "fail":
-                    return
-                else:
                     code = "wait_refused" if body["turn"] == "wait" else "result_refused"
                     path, body = "fail", {"permanent": True, "code": code, "message": str(error)}
+                    continue
+                LOG.warning("run %s: %s", ctx.run_id, error)
+                if self._quit:
+                    return
+                time.sleep(pause.next())
 
     # -- heartbeat --
 
@@ -913,5 +917,7 @@ class Worker:
                 LOG.warning("heartbeat: %s", error)
                 continue
             for ctx, item in zip(held, items):
-                if item["code"] != "ok":
-                    ctx._lose(_loss(item["code"]))
+                if item["code"] == "cancelled":
+                    ctx._lose(RunCancelled("the run was cancelled"))
+                elif item["code"] != "ok":
+                    ctx._lose(RunLost("somebody else holds the run"))
