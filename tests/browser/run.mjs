@@ -90,6 +90,15 @@ test('a deep link is still there after a reload, and the list pages by its curso
   await page.getByRole('heading', { level: 1, name: 'billing.refuse.v1' }).waitFor();
 });
 
+test('a click on a row opens the run once, so that going back leads to the list', async (open) => {
+  const page = await open('/runs?workflow=list.pages.v1');
+  await until(async () => (await rows(page).count()) >= 50, 'the list is there');
+  const before = await page.evaluate(() => history.length);
+  await rows(page).nth(1).locator('.c-id').click();
+  await page.getByRole('heading', { level: 1, name: 'list.pages.v1' }).waitFor();
+  check((await page.evaluate(() => history.length)) === before + 1, 'it was opened more than once');
+});
+
 test('hostile payloads, keys and errors stay text', async (open) => {
   const page = await open(`/runs/${world.hostile}`);
   await settle(page);
