@@ -4,6 +4,7 @@ import { post, query } from './api.js';
 import { dialog, isFinished, attempt, toast } from './ui.js';
 import { number, plural, shortId } from './format.js';
 import { navigate } from './router.js';
+import { suggestWorkflows } from './names.js';
 
 const reason = { name: 'reason', label: 'Reason', placeholder: 'for the journal; may be left out' };
 
@@ -74,7 +75,7 @@ export async function triggerRun(workflow) {
   const made = await dialog({
     title: 'New run', action: 'Start',
     fields: [
-      { name: 'workflow', label: 'Workflow', required: true, value: workflow ?? '' },
+      { name: 'workflow', label: 'Workflow', required: true, value: workflow ?? '', suggest: suggestWorkflows },
       { name: 'input', label: 'Input (JSON)', type: 'json', value: 'null' },
       { name: 'key', label: 'Key', about: 'The same key and input give the run that is there.' },
       { name: 'delay', label: 'Delay', placeholder: '0s', about: 'As in 30s, 5m, 2h.' },

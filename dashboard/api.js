@@ -145,11 +145,13 @@ export function follow(path, { lastId = null, endsByItself = false, onEvent, onS
   async function run() {
     controller = new AbortController();
     const mine = controller;
+    let reached = false;
     try {
       const extra = { Accept: 'text/event-stream' };
       if (lastId !== null) extra['Last-Event-ID'] = String(lastId);
       const response = await fetch(typeof path === 'function' ? path() : path,
         { headers: headers(extra), signal: mine.signal, cache: 'no-store', credentials: 'omit' });
+      reached = true;
       if (!response.ok) {
         const problem = await problemOf(response);
         if (problem.status >= 400 && problem.status < 500) { closed = true; onState('ended'); return; }
@@ -165,6 +167,7 @@ export function follow(path, { lastId = null, endsByItself = false, onEvent, onS
       if (endsByItself) { closed = true; onState('ended'); return; }
     } catch {
       if (mine.signal.aborted) return;
+      if (!reached) setState('gone');
     }
     if (closed) return;
     onState('waiting');

@@ -100,7 +100,7 @@ export function refreshTimes(root = document) {
 
 /* The end of an id tells runs of the same moment apart; its beginning is the time. */
 export function shortId(id) {
-  return id ? `${id.slice(0, 8)}…${id.slice(-4)}` : '–';
+  return id ? (id.length > 13 ? `${id.slice(0, 8)}…${id.slice(-4)}` : id) : '–';
 }
 
 export function plural(count, one, many = `${one}s`) {

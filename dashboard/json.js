@@ -54,6 +54,9 @@ function elements(text) {
 /* The raw text of each item of a list that the server answered with. */
 export const rawItems = (text) => elements(members(text).get('items'));
 
+/* Marks that turn the text around or cannot be seen, as JSON escapes them: nothing hides behind them. */
+const shown = (text) => text.replace(/[\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g, (mark) => `\\u${mark.charCodeAt(0).toString(16).padStart(4, '0')}`);
+
 /* Calls emit(text, class) for each piece of the laid out JSON. */
 function layOut(text, emit) {
   const matcher = new RegExp(token.source, 'g');
@@ -71,7 +74,7 @@ function layOut(text, emit) {
         emit(part, 'p');
       } else if (part === ',') emit(',', 'p');
       else if (part === ':') emit(': ', 'p');
-      else if (part[0] === '"') emit(part, isName(text, match.index + part.length) ? 'k' : 's');
+      else if (part[0] === '"') emit(shown(part), isName(text, match.index + part.length) ? 'k' : 's');
       else emit(part, /^-?\d/.test(part) ? 'n' : 'b');
     }
     before = part;
@@ -93,10 +96,13 @@ const MOST_COLOURED = 60000;
 const MOST_LINES = 24;
 const MOST_SHOWN = 4000;
 
+/* Lines within a string begin a line, for those who read the stack in an error. */
+const broken = (part) => part.replace(/(?<!\\)((?:\\\\)*\\n)(?!")/g, '$1\n');
+
 function coloured(text) {
   const pre = h('pre', { class: 'json', tabindex: '0' });
   if (text.length > MOST_COLOURED) {
-    pre.textContent = pretty(text);
+    pre.textContent = broken(pretty(text));
     return pre;
   }
   let run = '', kind = '';
@@ -109,14 +115,14 @@ function coloured(text) {
       flush();
       kind = next;
     }
-    run += part;
+    run += next === 's' ? broken(part) : part;
   });
   flush();
   return pre;
 }
 
 function shortened(text) {
-  const laid = pretty(text.length > MOST_SHOWN * 4 ? text.slice(0, MOST_SHOWN * 4) : text);
+  const laid = broken(pretty(text.length > MOST_SHOWN * 4 ? text.slice(0, MOST_SHOWN * 4) : text));
   return laid.split('\n').slice(0, MOST_LINES).join('\n').slice(0, MOST_SHOWN);
 }
 
@@ -150,7 +156,7 @@ export function copyButton(text, label = 'Copy') {
 /* A view of raw JSON; a large one shows its beginning and opens when asked. */
 export function jsonView(text, label) {
   const box = h('div', { class: 'json-view' });
-  const large = text.length > MOST_SHOWN || pretty(text.slice(0, MOST_SHOWN)).split('\n').length > MOST_LINES + 4;
+  const large = text.length > MOST_SHOWN || broken(pretty(text.slice(0, MOST_SHOWN))).split('\n').length > MOST_LINES + 4;
   const show = (all) => {
     const view = all || !large ? coloured(text) : h('pre', { class: 'json cut', tabindex: '0' }, shortened(text));
     view.setAttribute('aria-label', label);

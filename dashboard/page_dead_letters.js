@@ -10,8 +10,10 @@ import { showJson, sure } from './dialogs.js';
 function letterRow(letter, text) {
   const envelope = letter.envelope ?? {};
   const raw = members(text).get('envelope');
-  return h('li', { 'data-row': '' }, tag('failed', 'dead', letter.reason),
+  const [kind, ...why] = letter.reason.split(': ');
+  return h('li', { 'data-row': '' }, tag('failed', 'dead', kind),
     h('div', { class: 'grow' }, h('div', { class: 'run-name' }, h('strong', null, envelope.name ?? envelope.type ?? 'mail'), letter.run && h('span', { class: 'muted' }, 'to ', runLink(letter.run))),
+      why.length > 0 && h('div', { class: 'run-lately bad', title: letter.reason }, why.join(': ')),
       h('div', { class: 'run-lately muted mono' }, (typeof envelope.payload === 'string' ? envelope.payload : members(raw).get('payload') ?? raw).slice(0, 160))),
     when(letter.created_at),
     menu('Actions for this letter', [

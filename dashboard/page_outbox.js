@@ -37,7 +37,7 @@ function subscriptions(signal) {
       { name: 'Events', class: 'c-wide', cell: (one) => (one.events?.length ? one.events.map((text) => h('span', { class: 'chip mono' }, text)) : h('span', { class: 'muted' }, 'all')) },
       { name: 'Pending', class: 'c-num', cell: (one) => number(one.pending) },
       { name: 'Oldest', class: 'c-num', cell: (one) => when(one.oldest_at) },
-      { name: 'Last error', class: 'c-wide muted', cell: (one) => one.last_error ?? '–' },
+      { name: 'Last error', class: 'c-wide muted', cell: (one) => one.last_error },
       { name: '', class: 'c-menu', cell: (one) => menu(`Actions for ${one.name}`, [
         { label: 'Change', icon: 'settings', onclick: () => editSubscription(one) },
         { label: 'Send a test', icon: 'outbox', onclick: () => attempt(() => post(`${subscriptionPath(one)}/test`), 'The receiver took it') },

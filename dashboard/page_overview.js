@@ -23,7 +23,7 @@ function tiles(stats) {
   const oldest = ms(total.oldest_due);
   const late = Number.isNaN(oldest) ? 0 : ms(stats.at) - oldest;
   return [
-    tile('Due', sum('due'), { href: '/runs?overdue=true', about: 'Want a worker now', sub: total.due ? `oldest since ${duration(late)}` : 'nothing waits for a worker', tone: late > 60000 ? 'warn' : '' }),
+    tile('Due', sum('due'), { href: '/runs?overdue=true', about: 'Want a worker now', sub: total.due ? `the oldest for ${duration(late)}` : 'nothing waits for a worker', tone: late > 60000 ? 'warn' : '' }),
     tile('Running', sum('leased'), { href: '/runs?status=leased', about: 'Leased by a worker', sub: 'held by workers' }),
     tile('Waiting', sum('waiting'), { href: '/runs?status=waiting', about: 'For a time, or for something with a time limit', sub: 'with a time or a limit' }),
     tile('Delayed', sum('delayed'), { href: '/runs?status=pending', about: 'Pending, due later', sub: 'due later' }),
@@ -35,11 +35,11 @@ function queues(stats) {
   const busy = stats.workflows.filter((one) => !one.name.startsWith('holdfast.') && one.due + one.leased + one.failed + one.waiting + one.delayed > 0)
     .sort((a, b) => b.due - a.due || b.leased - a.leased || b.failed - a.failed).slice(0, 8);
   if (busy.length === 0) return h('p', { class: 'muted pad' }, 'Nothing is under way.');
-  const cell = (value, tone) => h('td', { class: `c-num ${value ? tone ?? '' : 'muted'}` }, counted(value, value >= stats.most));
-  return h('div', { class: 'table-wrap' }, h('table', { class: 'table compact' },
+  const cell = (label, value, tone) => h('td', { class: `c-num ${value ? tone ?? '' : 'muted'}`, 'data-label': label }, counted(value, value >= stats.most));
+  return h('div', { class: 'table-wrap' }, h('table', { class: 'table compact queues fields-table' },
     h('thead', null, h('tr', null, h('th', { scope: 'col' }, 'Workflow'), ['Due', 'Running', 'Waiting', 'Failed'].map((name) => h('th', { scope: 'col', class: 'c-num' }, name)))),
     h('tbody', null, busy.map((one) => h('tr', { 'data-row': '', 'data-href': `/workflows/${encodeURIComponent(one.name)}` },
-      h('td', null, h('div', { class: 'run-name' }, workflowLink(one.name), one.paused && tag('paused', 'paused', 'Paused'))), cell(one.due), cell(one.leased), cell(one.waiting), cell(one.failed, 'bad'))))));
+      h('td', { class: 'c-name' }, h('div', { class: 'run-name' }, workflowLink(one.name), one.paused && tag('paused', 'paused', 'Paused'))), cell('Due', one.due), cell('Running', one.leased), cell('Waiting', one.waiting), cell('Failed', one.failed, 'bad'))))));
 }
 
 const words = { created: 'created', started: 'started', succeeded: 'succeeded', failed: 'failed', retried: 'will be tried again', waiting: 'waits', given_back: 'was given back',

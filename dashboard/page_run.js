@@ -2,16 +2,18 @@
 import { h, fill } from './dom.js';
 import { icon } from './icons.js';
 import { ask, get, follow, isAbort, query } from './api.js';
-import { pageHead, card, badge, button, menu, loading, idText, runLink, workflowLink, isFinished, statuses, meter, problemBox, skeleton, tag } from './ui.js';
+import { pageHead, card, badge, button, menu, loading, idText, runLink, workflowLink, isFinished, statuses, meter, problemBox, skeleton, tag, notThere } from './ui.js';
 import { ms, when, number, exactTime, clockTime, plural, bytes, shortId } from './format.js';
 import { members, rawItems, jsonView, copyButton, pretty } from './json.js';
-import { Story, drawTimeline } from './timeline.js';
+import { Story } from './story.js';
+import { drawTimeline } from './timeline.js';
 import { changes, changeRun, signalRun, forkRun } from './actions.js';
 import { tookOf, BRIEF } from './runlist.js';
 import { moreButton } from './pager.js';
 
 const EVENTS = 200;          /* lines of the journal at a time */
 const MOST_FOR_STORY = 2000; /* lines that the timeline is made from */
+const MOST_OF_A_LINE = 44;   /* characters of data that fit beside an event */
 const CHILDREN = 50;
 const PAUSE = 1000;          /* ms before a stream that ended is opened again */
 
@@ -61,15 +63,15 @@ function payload(name, text) {
 
 function eventRow(event, text) {
   const data = event.data === null || event.data === undefined ? null : members(text).get('data');
-  const long = data && data.length > 90;
-  return h('tr', { 'data-row': '' },
+  const long = data && data.length > MOST_OF_A_LINE;
+  return h('tr', { 'data-row': '', 'data-seq': event.seq },
     h('td', { class: 'c-num muted' }, event.seq),
     h('td', { class: 'c-time', title: exactTime(ms(event.at)) }, clockTime(ms(event.at))),
     h('td', null, h('span', { class: `event-kind k-${event.kind}` }, event.kind)),
-    h('td', { class: 'c-event' }, event.step && h('strong', null, `${event.step} `), event.name),
+    h('td', { class: 'c-event', title: event.step }, event.step && h('strong', null, event.step), ' ', h('span', null, event.name)),
     h('td', { class: 'muted c-actor', title: event.actor }, event.actor),
     h('td', { class: 'c-data mono' }, data && (long
-      ? h('details', null, h('summary', null, `${data.slice(0, 80)}…`), jsonView(data, `Data of event ${event.seq}`))
+      ? h('details', null, h('summary', null, `${data.slice(0, 120)}…`), jsonView(data, `Data of event ${event.seq}`))
       : data)));
 }
 
@@ -85,7 +87,7 @@ class Journal {
     const form = h('form', { class: 'jump', onsubmit: (event) => { event.preventDefault(); this.start(Math.max(0, Number(jump.value || 1) - 1)); } }, jump, button('Go', { type: 'submit', small: true }));
     this.tools = [form, button('First', { small: true, onclick: () => this.start(0) }), button('Newest', { small: true, onclick: () => this.newest() })];
     this.node = h('div', null, h('div', { class: 'table-wrap journal', tabindex: '0', role: 'group', 'aria-label': 'Lines of the journal' }, h('table', { class: 'table compact' },
-      h('thead', null, h('tr', null, ['Seq', 'At', 'Kind', 'What', 'Who', 'Data'].map((name, i) => h('th', { scope: 'col', class: i === 0 ? 'c-num' : null }, name)))), this.body)), this.foot);
+      h('thead', null, h('tr', null, ['Seq', 'At', 'Kind', 'What', 'Who', 'Data'].map((name, i) => h('th', { scope: 'col', class: ['c-num', 'c-time', 'c-kind', 'c-event', 'c-actor', 'c-data'][i] }, name)))), this.body)), this.foot);
   }
 
   async page(after, limit = EVENTS) {
@@ -127,6 +129,18 @@ class Journal {
     this.body.lastElementChild?.scrollIntoView({ block: 'nearest' });
   }
 
+  /* Shows the line and those around it. */
+  async find(seq) {
+    if (!this.body.querySelector(`[data-seq="${seq}"]`)) await this.start(Math.max(0, seq - 10));
+    const row = this.body.querySelector(`[data-seq="${seq}"]`);
+    if (!row) return;
+    this.body.querySelector('.current')?.classList.remove('current');
+    row.classList.add('current');
+    row.querySelector('details')?.setAttribute('open', '');
+    row.scrollIntoView({ block: 'center' });
+    (row.querySelector('summary') ?? this.node.firstElementChild).focus({ preventScroll: true });
+  }
+
   add(event, text) {
     if (!this.atEnd || event.seq !== this.last + 1) return;
     this.last = event.seq;
@@ -141,30 +155,29 @@ class Journal {
 
 const childrenOf = (run, signal, cursor) => get(`/v1/runs/${run}/children${query({ limit: CHILDREN, cursor })}`, { signal, headers: BRIEF });
 
-function childRow(run, depth, signal) {
+function childRow(run, signal) {
   const open = h('button', { type: 'button', class: 'icon-button small twist', 'aria-label': 'Show its children', 'aria-expanded': 'false' }, icon('chevron'));
-  const inner = h('div', { hidden: true });
-  const row = h('li', null, h('div', { class: 'child', 'data-row': '', 'data-href': `/runs/${run.id}` }, open, badge(run.status), h('div', { class: 'grow run-name' }, runLink(run.id, run.workflow), run.key && h('span', { class: 'run-key' }, run.key)),
+  const inner = h('div', { class: 'grandchildren', hidden: true });
+  const row = h('li', null, h('div', { class: 'child', 'data-row': '', 'data-href': `/runs/${run.id}` }, open, badge(run.status), h('div', { class: 'grow run-name' }, runLink(run.id, run.workflow), run.key ? h('span', { class: 'run-key', title: run.key }, run.key) : h('span', { class: 'mono muted', title: run.id }, shortId(run.id))),
     h('span', { class: 'num muted' }, tookOf(run)), h('span', { class: 'num' }, when(run.created_at))), inner);
-  row.classList.add(`depth-${Math.min(depth, 4)}`);
   open.addEventListener('click', () => {
     inner.hidden = !inner.hidden;
     open.setAttribute('aria-expanded', String(!inner.hidden));
     if (!inner.hidden && !inner.firstChild) loading(inner, async () => {
       const page = await childrenOf(run.id, signal);
-      return page.items.length ? childList(page, run.id, depth + 1, signal) : h('p', { class: 'muted small pad' }, 'It has no children.');
+      return page.items.length ? childList(page, run.id, signal) : h('p', { class: 'muted small no-children' }, 'It has no children.');
     }, { rows: 1, kind: 'row' });
   });
   return row;
 }
 
-function childList(page, parent, depth, signal) {
-  const list = h('ul', { class: 'children' }, page.items.map((run) => childRow(run, depth, signal)));
+function childList(page, parent, signal) {
+  const list = h('ul', { class: 'children' }, page.items.map((run) => childRow(run, signal)));
   const more = h('div', { class: 'list-more' });
   let next = page.next;
   const offer = () => fill(more, next && moreButton(async () => {
     const following = await childrenOf(parent, signal, next);
-    list.append(...following.items.map((run) => childRow(run, depth, signal)));
+    list.append(...following.items.map((run) => childRow(run, signal)));
     next = following.next;
     offer();
   }, { small: true }));
@@ -198,6 +211,7 @@ export function runPage({ main, signal, params, title }) {
   const note = h('div', { class: 'run-note' });
   const side = h('aside', { class: 'side', 'aria-label': 'Facts' });
   const timelineBox = h('div', null, skeleton(3, 'row'));
+  const cutNote = h('p', { class: 'muted small pad', hidden: true }, `Made from the first ${number(MOST_FOR_STORY)} lines of the journal.`);
   const dataBox = h('div', { class: 'payloads' });
   const childBox = h('div');
   let run = null, stop = null, timer = null, shownData = '', shownHead = '', redraw = null, pause = null, childrenSeen = null;
@@ -242,8 +256,8 @@ export function runPage({ main, signal, params, title }) {
     clearTimeout(redraw);
     if (signal.aborted) return;
     const open = !isFinished(run.status);
-    drawTimeline(timelineBox, story, { open, created: run.created_at });
-    if (story.count >= MOST_FOR_STORY) timelineBox.append(h('p', { class: 'muted small pad' }, `Made from the first ${number(MOST_FOR_STORY)} lines of the journal.`));
+    drawTimeline(timelineBox, story, { open, created: run.created_at, onPick: (seq) => journal.find(seq) });
+    cutNote.hidden = story.count < MOST_FOR_STORY;
     if (open) redraw = setTimeout(draw, story.steps.size > 100 ? 5000 : 1000);
   }
 
@@ -268,7 +282,7 @@ export function runPage({ main, signal, params, title }) {
       const seen = JSON.stringify(page.counts);
       if (seen === childrenSeen) return;
       childrenSeen = seen;
-      fill(childBox, page.items.length > 0 && card('Children', [childCounts(page.counts), childList(page, id, 0, signal)],
+      fill(childBox, page.items.length > 0 && card('Children', [childCounts(page.counts), childList(page, id, signal)],
         { about: plural(Object.values(page.counts).reduce((sum, count) => sum + count, 0), 'run'), actions: h('a', { href: `/runs${query({ parent: id })}` }, 'As a list') }));
     } catch { /* the rest of the page does not need it */ }
   }
@@ -314,12 +328,13 @@ export function runPage({ main, signal, params, title }) {
   }
 
   const layout = h('div', { class: 'run-page' },
-    h('div', { class: 'column' }, note, card('Timeline', timelineBox, { id: 'timeline' }), dataBox, childBox, card('Journal', journal.node, { actions: journal.tools })), side);
+    h('div', { class: 'column' }, note, card('Timeline', [timelineBox, cutNote], { id: 'timeline' }), dataBox, childBox), side);
+  const lines = card('Journal', journal.node, { actions: journal.tools });
   fill(main, h('div', { class: 'page-head' }, skeleton(1, 'title')), skeleton(6));
   loading(main, async () => {
     await read();
     readStory().then(() => { draw(); showHead(); if (!isFinished(run.status) && story.count < MOST_FOR_STORY) listen(); }).catch((error) => { if (!isAbort(error)) fill(timelineBox, problemBox(error)); });
-    return [head, layout];
-  });
+    return [head, layout, lines];
+  }, { missing: () => { title('No such run'); return notThere('run', [['Runs', '/runs'], [shortId(id)]], h('p', { class: 'mono break' }, id)); } });
   signal.addEventListener('abort', () => { stop?.(); clearTimeout(timer); clearTimeout(redraw); clearTimeout(pause); });
 }

@@ -6,6 +6,7 @@ import { runList, firstRun } from './runlist.js';
 import { changes, changeChosen, changeMatching, triggerRun } from './actions.js';
 import { navigate } from './router.js';
 import { plural } from './format.js';
+import { suggestWorkflows } from './names.js';
 
 const texts = [['workflow', 'Workflow'], ['prefix', 'Workflow begins with'], ['key', 'Key'], ['subject', 'Subject'], ['reference', 'Reference'], ['tag', 'Tag'], ['step', 'Current step'], ['parent', 'Parent']];
 const spans = { '1h': 'Last hour', '24h': 'Last day', '7d': 'Last 7 days', '30d': 'Last 30 days' };
@@ -53,7 +54,10 @@ function statusTabs(params) {
 }
 
 function filterForm(params) {
-  const input = (name, label) => h('label', { class: 'filter' }, h('span', null, label), h('input', { name, value: params.get(name) ?? '', autocomplete: 'off', spellcheck: 'false' }));
+  const input = (name, label) => {
+    const field = h('input', { name, value: params.get(name) ?? '', autocomplete: 'off', spellcheck: 'false' });
+    return h('label', { class: 'filter' }, h('span', null, label), field, name === 'workflow' && suggestWorkflows(field));
+  };
   const check = (name, label) => h('label', { class: 'filter check' }, h('input', { type: 'checkbox', name, checked: params.get(name) === 'true' }), h('span', null, label));
   const form = h('form', { class: 'filters', 'aria-label': 'Filters' },
     texts.map(([name, label]) => input(name, label)),

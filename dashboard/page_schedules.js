@@ -4,6 +4,7 @@ import { ask as request, get, post, put, remove } from './api.js';
 import { pageHead, button, loading, dialog, tag, workflowLink, runLink, empty, command, toast, menu } from './ui.js';
 import { when, number, exactTime, ms, relative } from './format.js';
 import { reload } from './router.js';
+import { suggestWorkflows } from './names.js';
 import { members as membersOf, rawItems } from './json.js';
 
 const pathOf = (name) => `/v1/schedules/${encodeURIComponent(name)}`;
@@ -16,7 +17,7 @@ async function edit(one, text) {
     title: one ? `Change ${one.name}` : 'New schedule', action: 'Save',
     fields: [
       !one && { name: 'name', label: 'Name', required: true, placeholder: 'nightly-report' },
-      { name: 'workflow', label: 'Workflow', required: true, value: one?.workflow ?? '' },
+      { name: 'workflow', label: 'Workflow', required: true, value: one?.workflow ?? '', suggest: suggestWorkflows },
       { name: 'cron', label: 'When', required: true, value: one?.cron ?? '', placeholder: '0 3 * * *', about: 'Five or six fields of cron, @daily, or “every 15m”.' },
       { name: 'timezone', label: 'Time zone', value: one?.timezone ?? Intl.DateTimeFormat().resolvedOptions().timeZone },
       { name: 'input', label: 'Input (JSON)', type: 'json', rows: 3, value: input === 'null' ? '' : input },

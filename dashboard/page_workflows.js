@@ -1,7 +1,7 @@
 /* Workflows, and one of them: its queue, its settings, its runs. */
 import { h, fill } from './dom.js';
 import { get, post, put } from './api.js';
-import { pageHead, card, button, loading, table, tag, workflowLink, dialog, attempt, empty, command } from './ui.js';
+import { pageHead, card, button, loading, table, tag, workflowLink, dialog, empty, command, notThere } from './ui.js';
 import { number, shortNumber, when, plural, parseDuration, duration } from './format.js';
 import { runList } from './runlist.js';
 import { triggerRun } from './actions.js';
@@ -45,7 +45,7 @@ export function workflowsPage({ main, signal, title, query }) {
       { name: 'Running', class: 'c-num', cell: (one) => amount(one.leased, '') },
       { name: 'Failed', class: 'c-num', cell: (one) => amount(one.failed, 'bad') },
       { name: 'Workers', class: 'c-num', cell: (one) => amount(one.workers, '') },
-      { name: 'Limits', class: 'c-wide muted', cell: (one) => limits(one).join(', ') || '–' },
+      { name: 'Limits', class: 'c-wide muted', cell: (one) => limits(one).join(', ') },
     ], all, { rowLink: (one) => `/workflows/${encodeURIComponent(one.name)}` }));
   }, { rows: 8, kind: 'row' });
   let timer = null;
@@ -134,7 +134,11 @@ export function workflowPage({ main, signal, params, title }) {
       one.dead_letter && fact('When one has failed', workflowLink(one.dead_letter)), fact('Made', when(one.created_at)), fact('Changed', when(one.updated_at)))));
     fill(definition, one.definition && card('Definition', h('pre', { class: 'json', tabindex: '0', role: 'group', 'aria-label': 'Definition' }, one.definition)));
     return tiles(one);
-  }, { rows: 1, kind: 'tile' });
+  }, { rows: 1, kind: 'tile', missing: () => {
+    title('No such workflow');
+    clearInterval(again);
+    fill(main, notThere('workflow', [['Workflows', '/workflows']], h('p', { class: 'mono break' }, params.name)));
+  } });
   const again = setInterval(() => { if (!document.hidden) load(); }, 4000);
   signal.addEventListener('abort', () => clearInterval(again));
   fill(main, head, top, h('div', { class: 'run-page' }, h('div', { class: 'column' }, card('Runs', list.node), definition), h('aside', { class: 'side', 'aria-label': 'Settings' }, side)));

@@ -3,18 +3,9 @@ import { h, fill } from './dom.js';
 import { icon } from './icons.js';
 import { get, query } from './api.js';
 import { navigate } from './router.js';
+import { knownNames, workflowNames } from './names.js';
 
 const uuid = /^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$/i;
-let names = null, namesAt = 0;
-
-async function workflowNames() {
-  if (names && performance.now() - namesAt < 15000) return names;
-  try {
-    names = (await get('/v1/queues')).items.map((item) => item.name);
-    namesAt = performance.now();
-  } catch { names = []; }
-  return names;
-}
 
 async function openByKey(workflow, key) {
   try {
@@ -50,7 +41,7 @@ function suggestions(text, workflows) {
 
 export function openPalette() {
   if (document.querySelector('dialog[open]')) return;
-  let found = [], chosen = 0, workflows = names ?? [];
+  let found = [], chosen = 0, workflows = knownNames();
   const input = h('input', { type: 'text', role: 'combobox', 'aria-expanded': 'true', 'aria-controls': 'palette-list', 'aria-label': 'Search runs and workflows', placeholder: 'Id, workflow/key, workflow, key, tag…', autocomplete: 'off', spellcheck: 'false' });
   const list = h('ul', { class: 'palette-list', id: 'palette-list', role: 'listbox', 'aria-label': 'Suggestions' });
   const box = h('dialog', { class: 'palette', 'aria-label': 'Search' }, h('div', { class: 'palette-input' }, icon('search'), input, h('kbd', null, 'Esc')), list);

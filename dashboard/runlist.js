@@ -38,7 +38,7 @@ function cells(run, selected, onSelect, plain) {
     onSelect && h('td', { class: 'c-check' }, h('input', { type: 'checkbox', checked: selected, 'aria-label': `Select run ${shortId(run.id)}`, onclick: (event) => onSelect(run.id, event.target.checked, event.shiftKey) })),
     h('td', { class: 'c-status' }, badge(run.status)),
     h('td', { class: 'c-run' },
-      h('div', { class: 'run-name' }, plain ? h('a', { href: `/runs/${run.id}`, title: run.key }, run.key ?? shortId(run.id)) : [h('a', { href: `/runs/${run.id}` }, run.workflow), run.key && h('span', { class: 'run-key', title: run.key }, run.key)],
+      h('div', { class: 'run-name' }, h('span', { class: 'run-title' }, plain ? h('a', { href: `/runs/${run.id}`, title: run.key }, run.key ?? shortId(run.id)) : [h('a', { href: `/runs/${run.id}` }, run.workflow), run.key && h('span', { class: 'run-key', title: run.key }, run.key)]),
         (run.tags ?? []).slice(0, 3).map((text) => h('span', { class: 'chip' }, text))),
       h('div', { class: `run-lately ${run.status === 'failed' ? 'bad' : 'muted'}` }, lately(run))),
     h('td', { class: 'c-id mono muted', title: run.id }, shortId(run.id)),
@@ -162,11 +162,13 @@ export function runList({ filter, signal, onSelection, whenEmpty, label = 'Runs'
   async function readChanged() {
     timer = null;
     const ids = [...changed].slice(0, MOST_AT_ONCE);
-    changed.clear();
+    for (const id of ids) changed.delete(id);
     await Promise.all(ids.map(async (id) => {
       try { if (runs.has(id)) runs.set(id, await get(`/v1/runs/${id}`, { signal, headers: BRIEF })); } catch { /* the next look tells */ }
     }));
-    if (!signal.aborted) show();
+    if (signal.aborted) return;
+    show();
+    if (changed.size > 0) timer ??= setTimeout(readChanged, 400);
   }
 
   function offerNew() {
@@ -193,10 +195,6 @@ export function runList({ filter, signal, onSelection, whenEmpty, label = 'Runs'
 
   const observer = new IntersectionObserver((entries) => { if (entries.some((entry) => entry.isIntersecting) && runs.size < 2000) loadMore(); }, { rootMargin: '400px' });
   observer.observe(more);
-  body.addEventListener('click', (event) => {
-    if (event.target.closest('a, input, button') || String(getSelection())) return;
-    event.target.closest('tr')?.querySelector('a[href]')?.click();
-  });
   const stop = follow(`/v1/stream${query({ workflow: filter.workflow })}`, { onEvent: hear });
   signal.addEventListener('abort', () => { stop(); observer.disconnect(); clearTimeout(timer); });
   load();

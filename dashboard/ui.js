@@ -1,7 +1,7 @@
 /* The pieces that pages are made of. */
 import { h, fill } from './dom.js';
 import { icon } from './icons.js';
-import { isAbort } from './api.js';
+import { isAbort, session } from './api.js';
 import { shortId } from './format.js';
 import { copyButton } from './json.js';
 
@@ -75,6 +75,12 @@ export function empty(iconName, title, ...text) {
   return h('div', { class: 'empty' }, h('span', { class: 'empty-icon' }, icon(iconName)), h('h2', null, title), text);
 }
 
+/* A page about something that is not there. */
+export function notThere(what, crumbs, ...text) {
+  return [pageHead(`No such ${what}`, { crumbs }), empty('search', `This ${what} is not here`, text,
+    h('p', { class: 'muted' }, `It may be mistyped, removed, or of another tenant than ${session.token ? 'yours' : `“${session.tenant ?? 'default'}”`}.`))];
+}
+
 export function command(text) {
   return h('div', { class: 'command' }, h('pre', { tabindex: '0', 'aria-label': 'Command' }, text), copyButton(text, 'Copy command'));
 }
@@ -90,16 +96,21 @@ export function problemBox(error, retry) {
     retry && button('Try again', { icon: 'refresh', onclick: retry }));
 }
 
-/* Shows a skeleton, then what `load` gives, or the problem with a way to try again. */
-export async function loading(box, load, { rows = 6, kind } = {}) {
+/* While the server is away the banner says so, and what is shown stays. */
+const isAway = (error) => error.status === 0 || error.status === 503;
+const showsSomething = (box) => box.firstChild && !box.querySelector(':scope > .skeletons, :scope > .problem');
+
+/* Shows a skeleton, then what `load` gives, or the problem with a way to try again; `missing` gives what is shown when
+ * there is no such thing. */
+export async function loading(box, load, { rows = 6, kind, missing } = {}) {
   if (!box.firstChild) fill(box, skeleton(rows, kind));
   box.setAttribute('aria-busy', 'true');
   try {
     const made = await load();
     if (made !== undefined) fill(box, made);
   } catch (error) {
-    if (isAbort(error)) return;
-    fill(box, problemBox(error, () => { fill(box); loading(box, load, { rows, kind }); }));
+    if (isAbort(error) || (isAway(error) && showsSomething(box))) return;
+    fill(box, missing && error.status === 404 ? missing(error) : problemBox(error, () => { fill(box); loading(box, load, { rows, kind, missing }); }));
     if (!error.title) console.error(error);
   } finally {
     box.removeAttribute('aria-busy');
@@ -130,7 +141,7 @@ export async function attempt(work, done) {
 /* columns: [{ name, class, cell(item) }] */
 export function table(label, columns, items, { rowLink, rowClass } = {}) {
   return h('div', { class: 'table-wrap', tabindex: '0', role: 'group', 'aria-label': label },
-    h('table', { class: 'table' },
+    h('table', { class: 'table fields-table' },
       h('thead', null, h('tr', null, columns.map((column) => h('th', { scope: 'col', class: column.class }, column.name || h('span', { class: 'offscreen' }, 'Actions'))))),
       h('tbody', null, items.map((item) => {
         const row = h('tr', { class: rowClass?.(item), 'data-row': '' }, columns.map((column) => h('td', { class: column.class, 'data-label': column.name }, column.cell(item))));
@@ -153,7 +164,7 @@ function control(field) {
     h('label', null, h('input', { type: 'checkbox', name: field.name, value: choice.value, checked: field.value?.includes(choice.value) }), h('span', null, choice.label, choice.about && h('small', { class: 'muted' }, choice.about)))));
   else input = h('input', { ...shared, type: field.type ?? 'text', min: field.min, max: field.max, autocomplete: 'off', spellcheck: 'false' });
   if (field.value !== undefined && field.value !== null && !field.options) input.value = field.value;
-  return h('div', { class: 'field' }, h('label', { for: id }, field.label), input, field.about && h('small', { class: 'muted', id: `${id}-about` }, field.about));
+  return h('div', { class: 'field' }, h('label', { for: id }, field.label), input, field.suggest?.(input), field.about && h('small', { class: 'muted', id: `${id}-about` }, field.about));
 }
 
 function readFields(form, fields) {

@@ -140,6 +140,16 @@ def _plain(value: Any) -> Any:
         raise PermanentError(f"this is no JSON: {error}", "result_refused") from error
 
 
+def _new_ids(count: int) -> List[str]:
+    """Ids that sort by time, as those of the server do (UUID version 7): lists are newest first by them."""
+    now = time.time_ns() // 1_000_000
+
+    def make(i: int) -> uuid.UUID:
+        low = int.from_bytes(os.urandom(8), "big") >> 2
+        return uuid.UUID(int=(now + i // 4096) << 80 | (0x7000 | i % 4096) << 64 | 2 << 62 | low)
+    return [str(make(i)) for i in range(count)]
+
+
 class Client:
     """Speaks to a server. May be used by many threads. Arguments that are not named here (`key`, `tags`, `in`, …) are
     those of the HTTP API; times are RFC 3339, durations "90s"."""
@@ -590,7 +600,7 @@ class Context:
             if len(ids) != len(runs):
                 self._mismatch(f'"{full}" starts {len(runs)} children where {len(ids)} are remembered')
             return ids
-        ids = [str(uuid.uuid4()) for _ in runs]
+        ids = _new_ids(len(runs))
         self._record(full, entry, "succeeded", self._line("children", output=ids), children=list(runs), child_ids=ids)
         return ids
 

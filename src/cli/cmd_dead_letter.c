@@ -21,10 +21,10 @@ static const struct cli_option list_options[] = {
 
 static const struct cli_column columns[] = {
     { .header = "ID", .field = "id" },
-    { .header = "RUN", .field = "run", .least = 36 },
     { .header = "CREATED", .field = "created_at" },
-    { .header = "NODE", .field = "node", .shrinks = true, .least = 4 },
     { .header = "REASON", .field = "reason", .shrinks = true },
+    { .header = "RUN", .field = "run", .least = 36 },
+    { .header = "NODE", .field = "node", .shrinks = true, .least = 4 },
     { .header = NULL },
 };
 

@@ -9,13 +9,14 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define TICK_MS 1000
 #define LATE HF_SECONDS(30) /* a run that has been due for longer is shown as a warning */
 
-enum { NAME_LEAST = 12, NAME_MOST = 44, NUMBERS = 68, WORKERS_LEAST = 4, WIDE = 160 };
+enum { NAME_LEAST = 12, NAME_MOST = 60, NUMBERS = 67, WORKERS_LEAST = 4, WIDE = 160 };
 
 static const char dim[] = "\033[2m";
 static const char bold[] = "\033[1m";
@@ -113,13 +114,13 @@ static struct columns place_columns(const struct screen *screen, const struct cl
     return (struct columns){
         .name = name,
         .due = name + 8,
-        .held = name + 16,
-        .delayed = name + 24,
-        .failed = name + 32,
-        .triggered = name + 39,
-        .started = name + 47,
-        .ended = name + 54,
-        .failing = name + 61,
+        .held = name + 15,
+        .delayed = name + 23,
+        .failed = name + 31,
+        .triggered = name + 37,
+        .started = name + 45,
+        .ended = name + 51,
+        .failing = name + 58,
         .oldest = name + NUMBERS,
     };
 }
@@ -178,6 +179,14 @@ static void draw_more(struct screen *screen, size_t count, const char *what)
     cli_frame_end_line(&screen->frame);
 }
 
+static void draw_serves(struct screen *screen, const hf_worker_info *worker)
+{
+    char *text =
+        cli_field_text(screen->session, hf__field_find(hf__worker_fields, "serves"), worker);
+    cli_frame_add(&screen->frame, "", text ? text : "");
+    free(text);
+}
+
 static void draw_worker(struct screen *screen, const hf_worker_info *worker, int width)
 {
     const char *state = !worker->live ? "dead" : worker->draining ? "draining" : "live";
@@ -187,7 +196,7 @@ static void draw_worker(struct screen *screen, const hf_worker_info *worker, int
     put_count(screen, cli_color_of("leased"), width + 16, worker->running);
     put_count(screen, "", width + 25, worker->threads);
     cli_frame_pad(&screen->frame, width + 27);
-    cli_frame_add(&screen->frame, "", worker->serves);
+    draw_serves(screen, worker);
     cli_frame_end_line(&screen->frame);
 }
 

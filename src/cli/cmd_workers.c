@@ -25,12 +25,12 @@ static const struct cli_column columns[] = {
     { .header = "STATUS", .make = state_text },
     { .header = "RUNNING", .field = "running", .right = true },
     { .header = "THREADS", .field = "threads", .right = true },
+    { .header = "SEEN", .field = "seen_at" },
+    { .header = "SERVES", .field = "serves", .shrinks = true },
+    { .header = "STARTED", .field = "started_at" },
     { .header = "HOST", .field = "host", .shrinks = true },
     { .header = "PID", .field = "pid", .right = true },
     { .header = "VERSION", .field = "program" },
-    { .header = "STARTED", .field = "started_at" },
-    { .header = "SEEN", .field = "seen_at" },
-    { .header = "SERVES", .field = "serves", .shrinks = true },
     { .header = NULL },
 };
 

@@ -6,7 +6,10 @@
 #include "client/client.h"
 
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
+
+enum { INDENT = 24 }; /* where a finding's text begins */
 
 static const char *const level_names[] = {
     [CLI_FINE] = "ok",
@@ -29,6 +32,15 @@ static const struct hf__field finding_fields[] = {
     { NULL, HF__FIELD_TEXT, 0 },
 };
 
+static void put_text(const char *text)
+{
+    char *clean = cli_clean_line(text);
+    if (clean)
+        cli_put_folded(stdout, clean, INDENT);
+    putchar('\n');
+    free(clean);
+}
+
 static void print_text(const struct cli_session *session, const struct finding *finding,
                        enum cli_level level)
 {
@@ -36,10 +48,11 @@ static void print_text(const struct cli_session *session, const struct finding *
     bool colors = cli_terminal_colors(session);
     printf("%s%-7s%s  %-13s  ", colors ? cli_color_of(statuses[level]) : "", finding->level,
            colors ? cli_color_end : "", finding->check);
-    cli_put_clean(stdout, finding->message);
-    putchar('\n');
-    if (finding->advice)
-        printf("%24s %s\n", "->", finding->advice);
+    put_text(finding->message);
+    if (finding->advice) {
+        printf("%*s", INDENT, "-> ");
+        put_text(finding->advice);
+    }
 }
 
 void cli_doctor_say(struct cli_doctor *doctor, const char *check, enum cli_level level,

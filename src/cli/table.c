@@ -187,6 +187,17 @@ void cli_table_print(struct cli_session *session, const struct cli_column *colum
     free(layout.cells);
 }
 
+/* JSON is not folded: it may be copied. */
+static void put_value(const char *text, const struct cli_column *line,
+                      const struct hf__field *fields, int indent)
+{
+    const struct hf__field *field = line->field ? hf__field_find(fields, line->field) : NULL;
+    if (field && field->kind == HF__FIELD_JSON)
+        fputs(text, stdout);
+    else
+        cli_put_folded(stdout, text, indent);
+}
+
 void cli_block_print(struct cli_session *session, const struct cli_column *lines,
                      const struct hf__field *fields, const void *record)
 {
@@ -202,9 +213,11 @@ void cli_block_print(struct cli_session *session, const struct cli_column *lines
     for (const struct cli_column *line = lines; line->header; line++) {
         char *text = cell_text(session, line, fields, record);
         bool colored = text && colors && strcmp(line->header, "status") == 0;
-        if (text && *text)
-            printf("%-*s  %s%s%s\n", widest, line->header, colored ? cli_color_of(text) : "", text,
-                   colored ? cli_color_end : "");
+        if (text && *text) {
+            printf("%-*s  %s", widest, line->header, colored ? cli_color_of(text) : "");
+            put_value(text, line, fields, widest + GAP);
+            printf("%s\n", colored ? cli_color_end : "");
+        }
         free(text);
     }
 }

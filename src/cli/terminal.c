@@ -80,6 +80,19 @@ static bool steers_terminal(const char *bytes)
     return first < 0x20 || first == 0x7f || (first == 0xc2 && (unsigned char)bytes[1] < 0xa0);
 }
 
+/* Marks that turn the text around: an error or a key could look like another one. */
+static bool turns_text(const char *bytes)
+{
+    static const char *const marks[] = { "\xd8\x9c", "\xe2\x80\x8e", "\xe2\x80\x8f" };
+    for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++)
+        if (strncmp(bytes, marks[i], strlen(marks[i])) == 0)
+            return true;
+    if (strncmp(bytes, "\xe2\x80", 2) == 0)
+        return (unsigned char)bytes[2] >= 0xa8 && (unsigned char)bytes[2] <= 0xae;
+    return strncmp(bytes, "\xe2\x81", 2) == 0 && (unsigned char)bytes[2] >= 0xa6 &&
+           (unsigned char)bytes[2] <= 0xa9;
+}
+
 static void add_clean(struct hf__buffer *out, const char *text, bool keep_lines)
 {
     size_t length = strlen(text);
@@ -90,7 +103,7 @@ static void add_clean(struct hf__buffer *out, const char *text, bool keep_lines)
             hf__buffer_add_text(out, "\xef\xbf\xbd");
         else if (is_space)
             hf__buffer_add(out, keep_lines ? text + at : " ", 1);
-        else if (steers_terminal(text + at))
+        else if (steers_terminal(text + at) || turns_text(text + at))
             hf__buffer_add_text(out, "?");
         else
             hf__buffer_add(out, text + at, step);
@@ -146,6 +159,28 @@ size_t cli_text_fit(const char *text, int columns)
             break;
     }
     return at;
+}
+
+/* Where a line of `columns` ends: at its last blank, or in the middle of a word that is longer. */
+static size_t line_length(const char *text, int columns)
+{
+    size_t length = cli_text_fit(text, columns);
+    size_t blank = length;
+    while (text[length] && blank > 0 && text[blank] != ' ')
+        blank--;
+    return text[length] && blank > 0 ? blank : length;
+}
+
+void cli_put_folded(FILE *out, const char *text, int indent)
+{
+    int room = cli_terminal_width() - indent;
+    while (room >= NARROWEST / 2 && cli_text_width(text) > room) {
+        size_t length = line_length(text, room);
+        fprintf(out, "%.*s\n%*s", (int)length, text, indent, "");
+        text += length;
+        text += strspn(text, " ");
+    }
+    fputs(text, out);
 }
 
 bool cli_can_ask(void)

@@ -17,7 +17,8 @@ bool cli_terminal_colors(const struct cli_session *session);
 const char *cli_color_of(const char *status);
 extern const char cli_color_end[];
 
-/* Writes text so that it cannot steer a terminal: control characters become '?', what is not UTF-8 U+FFFD. */
+/* Writes text so that it cannot steer a terminal: control characters and those that turn text around
+ * become '?', what is not UTF-8 U+FFFD. */
 void cli_put_clean(FILE *out, const char *text);
 /* The same text, the caller's to free(); NULL when there is no memory. Newlines become spaces. */
 char *cli_clean_line(const char *text) __attribute__((warn_unused_result));
@@ -25,6 +26,9 @@ char *cli_clean_line(const char *text) __attribute__((warn_unused_result));
 int cli_text_width(const char *text);
 /* Bytes of the longest start of the text that fits into so many columns. */
 size_t cli_text_fit(const char *text, int columns);
+
+/* Writes a clean line; where it is longer than the terminal is wide, the rest follows below, indented as its beginning. */
+void cli_put_folded(FILE *out, const char *text, int indent);
 
 /* Asks on the terminal; false when the answer is not yes. Call it only if cli_can_ask. */
 bool cli_can_ask(void);

@@ -35,6 +35,14 @@ static bool is_page(const char *path)
     return false;
 }
 
+/* A mistyped address or an old link in a browser, which gets the page that says so; a program gets the problem as JSON. */
+static bool is_lost_reader(const struct hf__request *request)
+{
+    const char *accept = hf__request_header(request, "Accept");
+    return accept && strstr(accept, "text/html") && strncmp(request->path, "/v1", 3) != 0 &&
+           strncmp(request->path, "/assets/", 8) != 0;
+}
+
 /* "/assets/VERSION/NAME". Another version's page asks for its own files, which are gone: it is loaded again. */
 static const struct hf__asset *find_file(const char *path)
 {
@@ -98,8 +106,11 @@ bool hf__asset_answer(struct hf__request *request)
     if (!request->server->options.dashboard || !read)
         return false;
     bool page = is_page(request->path);
-    const struct hf__asset *asset = page ? find("index.html") : find_file(request->path);
+    bool lost = !page && is_lost_reader(request);
+    const struct hf__asset *asset = page || lost ? find("index.html") : find_file(request->path);
     if (asset)
-        answer(request, asset, page);
+        answer(request, asset, page || lost);
+    if (asset && lost && request->status == 200)
+        request->status = 404;
     return asset != NULL;
 }

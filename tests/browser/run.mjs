@@ -90,6 +90,15 @@ test('a deep link is still there after a reload, and the list pages by its curso
   await page.getByRole('heading', { level: 1, name: 'billing.refuse.v1' }).waitFor();
 });
 
+test('a click on a row opens the run once, so that going back leads to the list', async (open) => {
+  const page = await open('/runs?workflow=list.pages.v1');
+  await until(async () => (await rows(page).count()) >= 50, 'the list is there');
+  const before = await page.evaluate(() => history.length);
+  await rows(page).nth(1).locator('.c-id').click();
+  await page.getByRole('heading', { level: 1, name: 'list.pages.v1' }).waitFor();
+  check((await page.evaluate(() => history.length)) === before + 1, 'it was opened more than once');
+});
+
 test('hostile payloads, keys and errors stay text', async (open) => {
   const page = await open(`/runs/${world.hostile}`);
   await settle(page);
@@ -101,6 +110,36 @@ test('hostile payloads, keys and errors stay text', async (open) => {
   await settle(page);
   check((await page.evaluate(() => window.hacked)) === undefined, 'a payload was run');
   check((await page.locator('main img').count()) === 0, 'a payload became an element');
+});
+
+test('long names and texts stay in their place', async (open) => {
+  const name = `long.${'name-'.repeat(20)}v1`;
+  await world.ask('PUT', `/v1/workflows/${name}`, {});
+  await world.trigger(name, { key: 'k'.repeat(200), tags: ['first-tag', 'second-tag', 'third-tag'], in: '1h' });
+  for (const width of [1280, 390]) {
+    const page = await open(null, { viewport: { width, height: 800 } });
+    await page.route('**/v1/dead-letters?**', (route) => route.fulfill({ json: { items: [{ id: 'a', run: null, reason: `poison: ${'reason '.repeat(60)}`, envelope: { name: 'paid' }, created_at: '2026-01-01T00:00:00Z' }], next: null } }));
+    await page.route('**/v1/subscriptions', (route) => route.fulfill({ json: { items: [{ name: 'billing', url: `https://example.com/${'segment'.repeat(30)}`, state: 'parked', events: ['order.*', 'invoice.*', 'holdfast.*'], pending: 7, last_error: 'error'.repeat(40) }] } }));
+    for (const path of ['/', '/workflows', `/workflows/${name}`, `/runs?workflow=${name}`, '/dead-letters', '/outbox']) {
+      await page.goto(world.url + path);
+      await settle(page);
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      check(wide <= 0, `${path} is ${wide} px too wide at ${width}`);
+      const over = await page.evaluate(() => [...document.querySelectorAll('.table-wrap:not(.journal)')].some((box) => box.scrollWidth > box.clientWidth));
+      check(!over, `a table on ${path} is cut off at ${width}`);
+      const covered = await page.evaluate(() => [...document.querySelectorAll('.run-list .c-run')].some((cell) => [...cell.querySelectorAll('.run-title')].some((one) => one.getBoundingClientRect().right > cell.getBoundingClientRect().right + 1)));
+      check(!covered, `a name on ${path} covers what is beside it`);
+    }
+  }
+});
+
+test('an error with lines is shown in lines, and marks that turn text around are shown as they are', async (open) => {
+  const id = await world.trigger('mail.send.v1', { key: 'marks', input: { stack: 'first\n  at second\\n', mark: 'abc\u202edef' } });
+  const page = await open(`/runs/${id}`);
+  await settle(page);
+  const text = await page.getByRole('group', { name: 'Input' }).innerText();
+  check(text.includes('"first\\n\n  at second\\\\n"'), text);
+  check(text.includes('abc\\u202edef'), text);
 });
 
 test('numbers keep every digit', async (open) => {
@@ -181,6 +220,33 @@ test('a run is live: a signal from elsewhere moves the open page on', async (ope
   await page.locator('.run-sub .badge', { hasText: 'Succeeded' }).waitFor({ timeout: 60000 });
   await page.locator('.journal tbody tr', { hasText: 'succeeded' }).last().waitFor();
   await page.getByText('"ann"').first().waitFor();
+});
+
+test('the timeline shows every attempt of a step, the end of a sleep, and the way to the journal', async (open) => {
+  const id = await world.trigger('net.call.v1', { key: 'third-time' });
+  await world.status(id, 'succeeded');
+  const page = await open(`/runs/${id}`);
+  await settle(page);
+  const row = (name) => page.locator('.tl-row', { hasText: name });
+  const kinds = await row('connect').locator('.bar').evaluateAll((bars) => bars.map((bar) => bar.className));
+  check(kinds.join() === 'bar bad,bar wait,bar bad,bar wait,bar good', kinds.join());
+  check((await row('connect').innerText()).includes('×3'), 'it does not tell how often it was tried');
+  const ends = await page.evaluate(() => [...document.querySelectorAll('.tl-row')].filter((one) => /nap|connect/.test(one.textContent)).map((one) => [...one.querySelectorAll('.bar')].map((bar) => bar.getBoundingClientRect())));
+  check(ends[0][0].right <= ends[1][0].left + 1, 'the sleep goes on after its end');
+  await row('connect').getByRole('button').click();
+  const line = page.locator('.journal tr.current');
+  await line.filter({ hasText: 'connect' }).filter({ hasText: 'succeeded' }).waitFor();
+  check(await line.locator('details').getAttribute('open') !== null, 'what the step gave is not shown');
+});
+
+test('what is focused in the timeline of a live run stays focused', async (open) => {
+  const page = await open(`/runs/${world.discount}`);
+  await settle(page);
+  const label = page.locator('button.tl-label').first();
+  await label.focus();
+  const before = await page.locator('.tl-row').nth(1).locator('.bar').last().elementHandle();
+  await until(async () => !(await before.evaluate((bar) => bar.isConnected)), 'it is drawn again');
+  check(await label.evaluate((one) => one === document.activeElement), 'the focus was lost');
 });
 
 test('a signal is sent from the page', async (open) => {
@@ -431,6 +497,38 @@ test('when the server goes away the page says so, and goes on when it is back', 
   } finally {
     await fresh.close();
   }
+});
+
+test('lists and runs say too that the server is away, and keep what they show', async (open) => {
+  const fresh = await World.open({ worker: false });
+  try {
+    await fresh.ask('PUT', '/v1/workflows/billing.charge.v1', {});
+    const id = await fresh.trigger('billing.charge.v1', { key: 'kept' });
+    const pages = [];
+    for (const path of ['/runs', `/runs/${id}`, '/workflows']) {
+      const page = await open(path, { base: fresh.url });
+      await settle(page);
+      pages.push(page);
+    }
+    await fresh.stop(fresh.server);
+    for (const page of pages) {
+      await page.getByText('The server cannot be reached.').waitFor({ timeout: 60000 });
+      check((await page.locator('#main').innerText()).includes('billing.charge.v1'), 'what was shown is gone');
+      check((await page.locator('.problem').count()) === 0, 'a problem is shown instead');
+    }
+  } finally {
+    await fresh.close();
+  }
+});
+
+test('what is not there is said to be missing, on a page of its own', async (open) => {
+  for (const [path, heading] of [['/nowhere', 'Not found'], ['/runs/00000000-0000-7000-8000-000000000000', 'No such run'], ['/runs/abc', 'No such run'], ['/workflows/none.v1', 'No such workflow']]) {
+    const page = await open(path);
+    await page.getByRole('heading', { level: 1, name: heading }).waitFor();
+    check((await page.title()).startsWith(heading), await page.title());
+  }
+  const program = await fetch(`${world.url}/nowhere`);
+  check(program.status === 404 && program.headers.get('content-type') === 'application/problem+json', 'a program gets a page');
 });
 
 test('a stream that ends before its run does is opened again', async (open) => {

@@ -11,6 +11,7 @@ export const hostile = '<img src=x onerror="window.hacked=1"></script><script>wi
 const handlers = {
   'charge.sh': 'cat >/dev/null; echo \'{"receipt": 12345678901234567890.10}\'',
   'refuse.sh': 'cat >/dev/null; echo "the card was refused: <b>4711</b> <img src=x onerror=window.hacked=1>" >&2; exit 78',
+  'again.sh': 'cat >/dev/null; "$HOLDFAST" sleep nap 100ms; exec "$HOLDFAST" step connect --retry 3 --retry-base 100ms -- sh -c \'[ "$HOLDFAST_STEP_ATTEMPT" -gt 2 ]\'',
   'slow.sh': 'cat >/dev/null; sleep 600',
   'ask.sh': `cat >/dev/null; exec "$HOLDFAST" ask approve '{"order":7001,"discount":"15 %","account":12345678901234567890}' --title "Approve the discount" --role boss --role sales --form '{"fields":["note"]}' --due-in 2h`,
 };
@@ -25,7 +26,7 @@ export class World {
     world.children = [];
     world.store = `sqlite:${world.directory}/store.db`;
     for (const name in handlers) writeFileSync(join(world.directory, name), `#!/bin/sh\n${handlers[name]}\n`, { mode: 0o755 });
-    const serves = worker ? ['--exec', 'billing.charge.*=./charge.sh', '--exec', 'billing.refuse.*=./refuse.sh', '--exec', 'media.*=./slow.sh', '--exec', 'shop.*=./ask.sh', '--threads', '6'] : [];
+    const serves = worker ? ['--exec', 'billing.charge.*=./charge.sh', '--exec', 'billing.refuse.*=./refuse.sh', '--exec', 'net.*=./again.sh', '--exec', 'media.*=./slow.sh', '--exec', 'shop.*=./ask.sh', '--threads', '6'] : [];
     world.options = [...serves, ...options];
     await world.serve();
     if (order) world.start(process.env.HOLDFAST_ORDER_WORKER, [world.store]);
@@ -87,7 +88,7 @@ export class World {
 
   // What every page has something to show of.
   async fill() {
-    for (const name of ['billing.charge.v1', 'billing.refuse.v1', 'media.encode.v1', 'mail.send.v1', 'shop.discount.v1', 'order', 'parcel']) await this.ask('PUT', `/v1/workflows/${name}`, {});
+    for (const name of ['billing.charge.v1', 'billing.refuse.v1', 'net.call.v1', 'media.encode.v1', 'mail.send.v1', 'shop.discount.v1', 'order', 'parcel']) await this.ask('PUT', `/v1/workflows/${name}`, {});
     await this.ask('PUT', '/v1/workflows/mail.send.v1', { max_running: 10, rate_count: 100, rate_interval: '1m' });
     await this.ask('POST', '/v1/workflows/mail.send.v1/pause');
     await this.ask('PUT', '/v1/schedules/nightly-report', { workflow: 'billing.charge.v1', cron: '0 3 * * *', timezone: 'Europe/Berlin' });

@@ -135,7 +135,7 @@ make_letter()
     make_letter 1 k
     make_letter 2 k
     run -0 holdfast dead-letter list
-    [[ "${lines[0]}" == *ID*RUN*REASON* ]]
+    [[ "${lines[0]}" == *ID*REASON*RUN* ]]
     [ "${#lines[@]}" = 3 ]
     first=01900000-0000-7000-8000-000000000001
     second=01900000-0000-7000-8000-000000000002

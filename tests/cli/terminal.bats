@@ -55,6 +55,45 @@ setup()
     [[ "$output" != *$'\302\233'* ]]
 }
 
+@test "text from others is not turned around" {
+    turned=$(holdfast trigger billing.charge.v1 --key $'a\u202eb' --subject $'c\u2066d\u200fe' -q)
+    run -0 in_terminal "'$program' get $turned --no-color"
+    [[ "$output" =~ key\ +a\?b && "$output" =~ subject\ +c\?d\?e ]]
+}
+
+@test "a text that is longer than the terminal goes on below its beginning" {
+    script_file refuse.sh 'printf "%s " $(seq 1000 1040) >&2; exit 78'
+    start_worker --exec 'refuse=./refuse.sh'
+    bad=$(holdfast trigger refuse -q)
+    wait_until has_status "$bad" failed
+    stop_worker
+    columns=80 run -0 in_terminal "'$program' get $bad --no-color"
+    text=$(sed -n '/^last error/,/^error code/p' <<<"${output//$'\r'/}" | sed '$d')
+    [ "$(wc -l <<<"$text")" -gt 1 ]
+    while IFS= read -r line; do
+        [ "${#line}" -le 80 ]
+        [[ "$line" == "last error "* || "$line" =~ ^\ {14}\ +[0-9] ]]
+    done <<<"$text"
+    columns=50 run -1 in_terminal "'$program' doctor --no-color"
+    [[ "$output" == *"                        "* ]]
+    while IFS= read -r line; do
+        line=${line%$'\r'}
+        [ "${#line}" -le 50 ] || [[ "$line" != *" "*" "* ]] || { echo "too long: $line" && false; }
+    done <<<"$output"
+}
+
+@test "what matters most of a list is shown on a narrow terminal, too" {
+    holdfast schedule create nightly --cron '0 3 * * *' --workflow billing.charge.v1 -q
+    columns=80 run -0 in_terminal "'$program' schedule list --no-color"
+    [[ "$output" == *" NEXT"* && "$output" == *" billing.charge.v1 "* ]]
+    start_worker --exec 'refuse=true'
+    columns=80 run -0 in_terminal "'$program' workers --no-color"
+    [[ "$output" == *" SERVES"* && "$output" == *" refuse"* ]]
+    run -0 holdfast top
+    [[ "$output" == *" refuse"* && "$output" != *'["refuse"]'* ]]
+    stop_worker
+}
+
 @test "a change of many asks first" {
     run -1 in_terminal "'$program' cancel --all" < <(sleep 1; echo n)
     [[ "$output" == *"cancel 1 runs? [y/N]"* ]]

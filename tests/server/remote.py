@@ -158,6 +158,19 @@ def a_run_with_all_kinds_of_calls_ends_well(scene):
 
 
 @case
+def more_than_a_thousand_children_are_started_waited_for_and_listed_by_their_age(scene):
+    scene.worker()
+    run = scene.client.trigger("order.v1", input={"nap": 0, "kids": 1010})
+    scene.client.post(f"/v1/runs/{run}/signals", {"name": "go", "payload": None})
+    wait_until(lambda: scene.client.get(f"/v1/runs/{run}").json["finished_at"], "all its children have ended")
+    state = scene.end(run)
+    check(state["status"] == "succeeded" and state["result"]["kids"] == [2 * i for i in range(1010)], str(state)[:1000])
+    started = next(step["output"] for step in scene.steps(run) if step["name"] == "kids")
+    check(started == sorted(started), "ids sort by time, so that lists do")
+    check(scene.client.trigger("order.v1") > started[-1], "and with the ids that the server makes")
+
+
+@case
 def failures_are_what_they_are_in_every_language(scene):
     worker = scene.worker()
     wait_until(lambda: scene.client.get("/v1/workflows/timeouts.v1").status == 200, "the worker has joined")
