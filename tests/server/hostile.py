@@ -8,6 +8,7 @@ import socket
 import ssl
 import subprocess
 import sys
+import time
 
 from scene import Client, Raw, Server, check, make_store, run_program, wait_until
 from processes import PATIENCE, Skipped
@@ -287,16 +288,17 @@ def a_client_that_does_not_read_its_stream_takes_bounded_memory(server, client):
     claimed = client.post("/v1/work/claim", {"worker": "w", "workflows": ["idle.v1"]}).json["items"][0]["run"]
     sleeper = follow(server, run)
     check(sleeper.receive(b'"created"'), "it has begun")
-    before = server.memory()
-    count = 30 if SANITIZED else 150  # before it is hung up on for reading nothing
-    for number in range(count):
+    before, count, begin = server.memory(), 0, time.monotonic()
+    # A machine that is so slow that it would be hung up on for reading nothing (after 75 s) makes do with less.
+    while count < (30 if SANITIZED else 150) and (count < 20 or time.monotonic() - begin < 30):
+        number, count = count, count + 1
         step = {"worker": "w", "version": claimed["version"], "name": f"s{number}", "status": "succeeded",
                 "data": "x" * 500000}
         answer = client.post(f"/v1/work/runs/{run}/step", step)
         check(answer.status == 204, answer.text)
     taken = server.memory() - before
     RUNNER.note(f"{taken / 1e6:.1f} MB for {count / 2:.0f} MB of events")
-    check(SANITIZED or taken < 40e6, f"{taken / 1e6:.1f} MB for 75 MB of events")
+    check(SANITIZED or taken < 40e6, f"{taken / 1e6:.1f} MB for {count / 2:.0f} MB of events")
     for number in (0, count // 2, count - 1):
         marker = f'"step":"s{number}"'.encode()
         check(marker in sleeper.receive(marker), "once it reads, it misses nothing")
