@@ -33,8 +33,8 @@ struct claimer {
 
 static int ahead(const hf_worker *worker)
 {
-    if (worker->average < 0)
-        return worker->threads * 2;
+    if (worker->average < 0) /* they may take hours, and what waits behind them is no other's */
+        return worker->threads;
     int64_t window = AHEAD_WINDOW;
     if (worker->shortest_lease && worker->shortest_lease / 2 < window)
         window = worker->shortest_lease / 2;

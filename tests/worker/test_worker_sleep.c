@@ -293,6 +293,27 @@ static void a_stop_lets_handlers_finish_and_gives_back_the_rest(void **state)
     expect_given_back(ids[1]);
 }
 
+static void nothing_waits_behind_handlers_of_which_nobody_knows_how_long_they_take(void **state)
+{
+    struct gate gate = { 0 };
+    hf_id ids[2];
+    hf_worker_options options = world_options();
+    (void)state;
+    options.threads = 1;
+    world_hire(&options);
+    world_handle("shop.gate.v1", wait_at_gate, &gate);
+    world_define("shop.gate.v1", 0, 0, 0);
+    world_start();
+    ids[0] = world_trigger("shop.gate.v1", NULL);
+    world_await(&gate.entered, 1);
+    ids[1] = world_trigger("shop.gate.v1", NULL);
+    world_sleep(HF_MILLISECONDS(200));
+    expect_given_back(ids[1]); /* it was never taken */
+    atomic_store(&gate.open, 1);
+    world_expect(ids[0], HF_SUCCEEDED);
+    world_expect(ids[1], HF_SUCCEEDED);
+}
+
 static void a_handler_is_told_when_the_stop_limit_passes(void **state)
 {
     struct gate gate = { 0 };
@@ -388,6 +409,7 @@ int main(void)
         TEST(many_short_runs_are_all_done_once),
         TEST(a_worker_is_listed_while_it_works),
         TEST(a_stop_lets_handlers_finish_and_gives_back_the_rest),
+        TEST(nothing_waits_behind_handlers_of_which_nobody_knows_how_long_they_take),
         TEST(a_handler_is_told_when_the_stop_limit_passes),
         TEST(a_second_stop_does_not_wait),
         TEST(a_handler_that_never_ends_is_left_alone_and_cannot_write),
