@@ -231,7 +231,7 @@ def a_worker_serves_its_own(directory):
                                            "127.0.0.1:0"])
     port = wait_until(lambda: re.search(r"metrics at http://127.0.0.1:(\d+)/metrics", worker.said()), "it listens")
     client = Client(int(port.group(1)))
-    run_program("--store", url, "trigger", "work.v1", "1", "--wait=30s")
+    run_program("--store", url, "trigger", "work.v1", "1", "--wait=2m")
     names = {"tenant": "default", "workflow": "work.v1", "status": "succeeded"}
     wait_until(lambda: value(client, "holdfast_runs_finished_total", **names) == 1, "the run was counted")
     check(client.get("/healthz").status == 200, "it lives")
