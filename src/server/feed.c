@@ -356,6 +356,8 @@ static int64_t give(struct hf__request *request, struct hf__feed *feed, struct l
         feed->wanted = true;
         pthread_cond_signal(&feed->changed);
     } else {
+        if (!request->stream.on)
+            hf__stream_begin(request); /* from here on nothing is missed */
         if (!listener->placed)
             place(request, feed, listener);
         more = add_lines(request, feed, listener);
@@ -373,16 +375,17 @@ hf_code hf__feed_follow(struct hf__request *request, const struct hf__feed_query
         return hf__nomem(err);
     hf__park_listen(request, channel);
     int64_t now = hf__monotonic_us();
-    if (!request->stream.on)
-        hf__stream_begin(request);
+    bool stopping = atomic_load(&request->server->stopping);
     int64_t sleep = give(request, feed, listener);
+    if (!request->stream.on && (stopping || now - request->begun >= KEEP_ALIVE))
+        hf__stream_begin(request); /* the store is away; it hears when it is back */
     if (request->out.length > 0)
         listener->spoke_at = now;
-    else if (now - listener->spoke_at >= KEEP_ALIVE) {
+    else if (request->stream.on && now - listener->spoke_at >= KEEP_ALIVE) {
         hf__stream_keep_alive(request);
         listener->spoke_at = now;
     }
-    if (atomic_load(&request->server->stopping))
+    if (stopping)
         hf__stream_end(request);
     hf__park_sleep(request, now + sleep);
     return HF_OK;

@@ -223,6 +223,7 @@ void *hf__beat_main(void *arg)
         pthread_mutex_unlock(&worker->lock);
         if (pulse && !prolong(worker, pulse))
             break;
+        hf__queue_let_go(worker);
         int64_t row_period = worker->heartbeat ? worker->heartbeat : PERIOD_MOST;
         if (last - said >= row_period || atomic_load(&worker->draining) ||
             atomic_load(&worker->store_lost)) {

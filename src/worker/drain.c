@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#define STUCK_AFTER HF_SECONDS(1) /* since the last handler began or ended */
 #define KILL_TIME HF_SECONDS(3)   /* for programs to die and handlers to notice, after the limit */
 #define ANSWER_TIME HF_SECONDS(3) /* for the last commits to be answered, after that */
 
@@ -31,17 +32,24 @@ static void await_stop(hf_worker *worker)
         watch(worker, INT64_MAX);
 }
 
+/* worker->lock is held. */
+static hf_ctx *take_queue(hf_worker *worker)
+{
+    hf_ctx *queue = worker->first;
+    worker->first = worker->last = NULL;
+    worker->queued = 0;
+    for (hf_ctx *turn = queue; turn; turn = turn->behind)
+        turn->state = HF__TURN_COMMITTING;
+    return queue;
+}
+
 /* Closes the queue and takes what is in it. */
 static hf_ctx *close_queue(hf_worker *worker)
 {
     pthread_mutex_lock(&worker->lock);
     worker->stopping = true;
     worker->beat_now = true;
-    hf_ctx *queue = worker->first;
-    worker->first = worker->last = NULL;
-    worker->queued = 0;
-    for (hf_ctx *turn = queue; turn; turn = turn->behind)
-        turn->state = HF__TURN_COMMITTING;
+    hf_ctx *queue = take_queue(worker);
     pthread_cond_broadcast(&worker->work);
     pthread_cond_broadcast(&worker->claimer);
     pthread_cond_broadcast(&worker->beat);
@@ -56,6 +64,20 @@ static void give_back_queue(hf_ctx *queue)
         queue = turn->behind;
         hf__turn_give_back(turn);
     }
+}
+
+bool hf__hands_are_stuck(const hf_worker *worker)
+{
+    return worker->running > 0 && worker->idle_hands == 0 &&
+           hf__monotonic_us() - worker->moved_at >= STUCK_AFTER;
+}
+
+void hf__queue_let_go(hf_worker *worker)
+{
+    pthread_mutex_lock(&worker->lock);
+    hf_ctx *queue = hf__hands_are_stuck(worker) ? take_queue(worker) : NULL;
+    pthread_mutex_unlock(&worker->lock);
+    give_back_queue(queue);
 }
 
 static bool drained(hf_worker *worker)

@@ -13,6 +13,7 @@
 static void put_down(hf_worker *worker, int64_t duration)
 {
     worker->running--;
+    worker->moved_at = hf__monotonic_us();
     if (duration < 0)
         return;
     if (worker->average < 0)
@@ -30,6 +31,7 @@ static hf_ctx *pop(hf_worker *worker)
         worker->last = NULL;
     worker->queued--;
     worker->running++;
+    worker->moved_at = hf__monotonic_us();
     turn->state = HF__TURN_RUNNING;
     return turn;
 }

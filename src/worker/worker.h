@@ -227,6 +227,7 @@ struct hf_worker {
     int abandoned;          /* hands that sit in a handler given back */
     int alone;              /* held runs that must have no company */
     double average;         /* us of a handler; negative: not measured yet */
+    int64_t moved_at;       /* monotonic us: a hand took a run, or had done with one */
     double payload;         /* bytes of the largest run of late; falls slowly */
     int64_t shortest_lease; /* us, since the worker last held nothing; 0: holds nothing */
     bool beat_now;
@@ -337,6 +338,10 @@ bool hf__beat_lapsed(hf_ctx *turn);
 /* Blocks until somebody wants the worker to end, then until it holds nothing or the stop limit
  * has passed. */
 void hf__drain(hf_worker *worker);
+/* worker->lock is held. Whether all hands sit in handlers that do not end soon: then nothing shall wait behind them. */
+bool hf__hands_are_stuck(const hf_worker *worker);
+/* Gives back what waits behind such handlers: others may have hands for it. */
+void hf__queue_let_go(hf_worker *worker);
 
 /* exec.c */
 struct hf__program;

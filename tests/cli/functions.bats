@@ -152,8 +152,9 @@ on_terminal()
 @test "watch draws on a screen of its own and leaves the last picture" {
     on_terminal
     waiting_order o-1
-    (sleep 2; "$program" signal order/o-1 approval '"yes"') 3>&- &
-    LC_ALL=C.UTF-8 run -0 in_terminal "'$program' watch order/o-1"
+    (wait_until grep -q 'waits for' screen; "$program" signal order/o-1 approval '"yes"') 2>/dev/null 3>&- &
+    LC_ALL=C.UTF-8 in_terminal "'$program' watch order/o-1" >screen
+    output=$(cat screen)
     [[ "$output" == *$'\033[?1049h'*"waits for"*'signal "approval", for another 59m'*$'\033[?1049l'* ]]
     [[ "$output" == *"█"*"40%  reserved"* ]]
     left=${output##*$'\033[?1049l'}

@@ -65,12 +65,12 @@ stop_worker()
     worker_pid=
 }
 
-# Looks again and again, for two minutes: a busy machine is no failure.
+# Looks again and again, for two minutes or $patience seconds: a busy machine is no failure.
 wait_until()
 {
     local begin=$SECONDS
     until "$@"; do
-        [ $((SECONDS - begin)) -lt 120 ] || { echo "never happened: $*"; return 1; }
+        [ $((SECONDS - begin)) -lt "${patience:-120}" ] || { echo "never happened: $*"; return 1; }
         sleep 0.1
     done
 }

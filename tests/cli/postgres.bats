@@ -18,7 +18,7 @@ teardown()
 @test "a run is triggered, worked on and waited for" {
     script_file double.sh 'read n; echo $((n * 2))'
     start_worker --exec 'w=./double.sh'
-    [ "$(holdfast trigger w 21 --wait=20s -q)" = 42 ]
+    [ "$(holdfast trigger w 21 --wait=2m -q)" = 42 ]
     [ "$(holdfast list --status succeeded --json | jq .result)" = 42 ]
 }
 
@@ -50,12 +50,13 @@ teardown()
 }
 
 @test "a lock has one holder" {
-    "$program" lock nightly -- sh -c 'touch held; sleep 1' 3>&- &
+    "$program" lock nightly -- sh -c 'touch held; while [ ! -e enough ]; do sleep 0.05; done' 3>&- &
     holder=$!
     wait_until test -e held
     run -73 holdfast lock nightly -- true
+    touch enough
     wait "$holder"
-    run -0 holdfast lock nightly --wait=5s -- true
+    run -0 holdfast lock nightly --wait=2m -- true
 }
 
 @test "a command that looks does not make a schema" {

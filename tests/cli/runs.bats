@@ -155,9 +155,9 @@ teardown()
     script_file double.sh 'read n; echo $((n * 2))'
     start_worker --exec 'billing.*=./double.sh'
     id=$(holdfast trigger billing.charge.v1 21)
-    run -0 --separate-stderr holdfast wait "$id" --timeout 20s
+    run -0 --separate-stderr holdfast wait "$id" --timeout 2m
     [ "$output" = 42 ]
-    run -0 --separate-stderr holdfast trigger billing.charge.v1 4 --wait=20s
+    run -0 --separate-stderr holdfast trigger billing.charge.v1 4 --wait=2m
     [ "$output" = 8 ]
     run -0 holdfast trigger billing.charge.v1 5 --wait --json -q
     [ "$(jq -c '[.status, .result]' <<<"$output")" = '["succeeded",10]' ]
@@ -166,7 +166,7 @@ teardown()
 @test "wait exits with 8 when the run failed, with the error on stderr" {
     script_file fail.sh 'echo "the card was declined" >&2; exit 3'
     start_worker --exec 'billing.*=./fail.sh'
-    run -8 --separate-stderr holdfast trigger billing.charge.v1 --max-attempts 1 --wait=20s
+    run -8 --separate-stderr holdfast trigger billing.charge.v1 --max-attempts 1 --wait=2m
     [ -z "$output" ]
     [[ "$stderr" == *"failed: "*"the card was declined"* ]]
 }

@@ -25,7 +25,7 @@ durable()
 
 result_of()
 {
-    holdfast trigger w "$@" --wait=30s -q
+    holdfast trigger w "$@" --wait=2m -q
 }
 
 times()
@@ -193,7 +193,7 @@ needs()
     id=$(holdfast trigger w -q)
     wait_until waits "$id"
     run ! lives "$(cat pid)"
-    holdfast wait "$id" --timeout 20s
+    holdfast wait "$id" --timeout 2m
     [ "$(tr '\n' ' ' <trace)" = "began began woke " ]
 }
 
@@ -235,7 +235,7 @@ needs()
     holdfast signal "$id" late '"two"'
     wait_until grep -q 'late' <(holdfast events "$id")
     holdfast signal "$id" late 3.50
-    [ "$(holdfast wait "$id" --timeout 20s | tr -d ' ')" = '[{"n":1},"two",3.50]' ]
+    [ "$(holdfast wait "$id" --timeout 2m | tr -d ' ')" = '[{"n":1},"two",3.50]' ]
 }
 
 @test "a wait for a signal can time out, every time again" {
@@ -251,8 +251,8 @@ needs()
     script_file kid.sh 'echo 7'
     durable '
         id=$(holdfast trigger kid --key k -q)
-        a=$(holdfast wait "$id" --timeout 20s)
-        b=$(holdfast wait kid/k --timeout 20s)
+        a=$(holdfast wait "$id" --timeout 2m)
+        b=$(holdfast wait kid/k --timeout 2m)
         code=0; holdfast pause kid/k 2>/dev/null || code=$?
         echo "[$a,$b,$code]"'
     stop_worker
@@ -302,7 +302,7 @@ needs()
         holdfast emit order.packed "{\"order\":7}"
         holdfast sleep nap 10ms'
     id=$(holdfast trigger w -q)
-    holdfast wait "$id" --timeout 20s
+    holdfast wait "$id" --timeout 2m
     holdfast events "$id" --json | jq -c 'select(.name == "progress") | .data' | grep -q '"percent":40'
     [ "$(holdfast get --json "$id" | jq -c .state)" = '{"phase":"inner"}' ]
     [ "$(sqlite3 store.db "SELECT count(*) FROM outbox WHERE type = 'order.packed'" 2>/dev/null || echo 1)" = 1 ]
@@ -313,7 +313,7 @@ needs()
     id=$(holdfast trigger w -q)
     wait_until has_status "$id" paused
     holdfast resume "$id"
-    holdfast wait "$id" --timeout 20s
+    holdfast wait "$id" --timeout 2m
     [ "$(tr '\n' ' ' <trace)" = "resumed resumed later " ]
 }
 
@@ -337,7 +337,7 @@ needs()
 
 @test "exit code 78 fails the run for good" {
     durable 'note began; echo "no such customer" >&2; exit 78'
-    run -8 holdfast trigger w --wait=20s
+    run -8 holdfast trigger w --wait=2m
     [[ "$output" == *"no such customer"* ]]
     [ "$(times began)" = 1 ]
 }
@@ -397,7 +397,7 @@ needs()
     gone() { ! lives "$victim" && ! lives "$(cat bystander)"; }
     wait_until gone
     start_worker --exec 'w=./w.sh'
-    holdfast wait "$id" --timeout 30s
+    holdfast wait "$id" --timeout 2m
     [ "$(times a)" = 1 ]
     [ "$(times b)" = 2 ]
     [ "$(times end)" = 1 ]
@@ -471,7 +471,7 @@ PY
     id=$(holdfast trigger w '{"id":7}' -q)
     wait_until waits "$id"
     holdfast signal "$id" approved '{"by":"kim"}'
-    [ "$(holdfast wait "$id" --timeout 20s | jq -c .)" = '{"order":7,"price":42,"by":"kim"}' ]
+    [ "$(holdfast wait "$id" --timeout 2m | jq -c .)" = '{"order":7,"price":42,"by":"kim"}' ]
     [ "$(times price)" = 1 ]
 }
 

@@ -65,7 +65,7 @@ teardown()
     command -v script >/dev/null || skip "script(1) is not installed"
     script_file pack 'holdfast emit order.packed'
     PATH=$(dirname "$program"):$PATH start_worker --exec 'pack.v1=./pack'
-    holdfast trigger pack.v1 -q --wait=20s
+    holdfast trigger pack.v1 -q --wait=2m
     stop_worker
     columns=80 run -0 in_terminal "'$program' outbox list"
     [[ "$output" == *"PENDING"* && "$output" != *"RUN"* ]]

@@ -40,7 +40,7 @@ asks()
     [ "$(jq '(.due_at[:19] + "Z" | fromdate) - (.created_at[:19] + "Z" | fromdate) | . >= 3599 and . <= 3601' <<<"$output")" = true ]
     run -0 holdfast --actor kim task complete "$task" approved '{"note":"fine"}'
     [ -z "$output" ]
-    run -0 holdfast wait w/1 --timeout 20s
+    run -0 holdfast wait w/1 --timeout 2m
     [ "$output" = '{"outcome":"approved","result":{"note":"fine"},"by":"kim"}' ]
     run -0 holdfast task list -q
     [ -z "$output" ]
@@ -92,7 +92,7 @@ asks()
     [[ "$output" == *"the task is cancelled"* ]]
     holdfast retry w/1 -q
     holdfast task complete "$task" yes
-    run -0 holdfast wait w/1 --timeout 20s
+    run -0 holdfast wait w/1 --timeout 2m
     [[ "$output" == *'"outcome":"yes"'* ]]
 }
 
@@ -100,7 +100,7 @@ asks()
     printf '#!/bin/bash\nholdfast ask approval --timeout 200ms >out 2>err; echo "$?"\n' >w.sh
     chmod +x w.sh
     start_worker --exec 'w=./w.sh'
-    [ "$(holdfast trigger w --wait=20s -q)" = 6 ]
+    [ "$(holdfast trigger w --wait=2m -q)" = 6 ]
     [[ "$(<err)" == *'nobody answered "approval" in time'* ]]
     [ "$(holdfast task list --status all --json | jq -r .outcome)" = withdrawn ]
 }

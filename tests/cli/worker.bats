@@ -14,7 +14,7 @@ teardown()
 
 result_of()
 {
-    holdfast trigger "$@" --wait=20s -q
+    holdfast trigger "$@" --wait=2m -q
 }
 
 @test "a program gets the input and gives the result" {
@@ -39,7 +39,7 @@ result_of()
     script_file fail.sh 'echo attempt >>attempts; echo "no luck" >&2; exit 1'
     holdfast workflow create w --retry-base 10ms --retry-cap 20ms --max-attempts 2
     start_worker --exec 'w=./fail.sh'
-    run -8 --separate-stderr holdfast trigger w --wait=20s
+    run -8 --separate-stderr holdfast trigger w --wait=2m
     [[ "$stderr" == *"no luck"* ]]
     [ "$(wc -l <attempts)" = 2 ]
 }
@@ -48,16 +48,16 @@ result_of()
     script_file echo.sh 'tee -a inputs'
     start_worker --exec 'w=./echo.sh'
     for i in 1 2 3; do id=$(holdfast trigger w "$i" --debounce k --for 1h -q); done
-    [ "$(holdfast trigger w 4 --debounce k --for 10ms --wait=20s -q)" = 4 ]
+    [ "$(holdfast trigger w 4 --debounce k --for 10ms --wait=2m -q)" = 4 ]
     [ "$(cat inputs)" = 4 ]
-    [ "$(holdfast trigger w 5 --debounce k --for 10ms --wait=20s -q)" = 5 ]
+    [ "$(holdfast trigger w 5 --debounce k --for 10ms --wait=2m -q)" = 5 ]
     [ "$(holdfast list --json | jq -s length)" = 2 ]
 }
 
 @test "a program that takes too long is ended" {
     script_file slow.sh 'sleep 60'
     start_worker --exec 'w=./slow.sh' --exec-limit 200ms
-    run -8 holdfast trigger w --max-attempts 1 --wait=20s
+    run -8 holdfast trigger w --max-attempts 1 --wait=2m
 }
 
 @test "the environment says which workflows are claimed, and what has no handler fails" {
@@ -68,7 +68,7 @@ result_of()
     start_worker --exec 'billing.a=./echo.sh'
     unset WORKER_TYPE_PREFIXES
     [ "$(result_of billing.a 7)" = 7 ]
-    run -8 holdfast trigger billing.b --wait=20s
+    run -8 holdfast trigger billing.b --wait=2m
     [[ "$output" == *no_handler_registered* ]]
     run -6 holdfast trigger other.c --wait=300ms
 }
@@ -116,7 +116,7 @@ result_of()
 }
 
 @test "a second signal gives running work back at once" {
-    script_file slow.sh 'touch begun; sleep 30'
+    script_file slow.sh 'touch begun; sleep 600'
     start_worker --exec 'w=./slow.sh'
     id=$(holdfast trigger w -q)
     wait_until test -e begun
@@ -124,7 +124,7 @@ result_of()
     sleep 0.3
     started=$SECONDS
     stop_worker
-    [ $((SECONDS - started)) -lt 15 ]
+    [ $((SECONDS - started)) -lt 300 ]
     [ "$(status_of "$id")" = pending ]
 }
 
@@ -132,7 +132,7 @@ result_of()
     script_file echo.sh cat
     start_worker --exec 'w=./echo.sh'
     id=$(holdfast trigger w 1 -q)
-    holdfast wait "$id" --timeout 20s
+    holdfast wait "$id" --timeout 2m
     stop_worker
     grep -qE "^20[0-9T:.-]+Z run succeeded $id w attempt 1 in " worker.log
     start_worker --exec 'w=./echo.sh' --json
@@ -172,7 +172,7 @@ result_of()
     kill -KILL "$worker_pid"
     wait "$worker_pid" || true
     start_worker --exec 'w=./hang.sh'
-    run -8 holdfast wait "$id" --timeout 20s
+    run -8 holdfast wait "$id" --timeout 2m
     run -0 holdfast get "$id"
     [[ "$output" =~ attempt\ +1\ of\ 1 ]]
     [[ "$output" == *"attempts_exhausted"* ]]

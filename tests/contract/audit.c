@@ -14,7 +14,7 @@
 #include "client/client.h"
 #include "util/random.h"
 
-#define PATIENCE HF_SECONDS(60)
+#define PATIENCE HF_MINUTES(5)
 
 /* ---- Sealing ---- */
 
@@ -58,7 +58,7 @@ static void await_others(void)
     while (fx.backend == BACKEND_POSTGRES &&
            sql_number("SELECT count(*) FROM (SELECT xid FROM event ORDER BY xid DESC LIMIT 1) e "
                       "WHERE e.xid >= pg_snapshot_xmin(pg_current_snapshot())") > 0)
-        usleep(1000);
+        usleep(10000);
 }
 
 static void seal_all(int most)

@@ -151,7 +151,7 @@ static hf_id run_with(hf_handler handler, enum fate fate, void (*meanwhile)(void
     start_worker(handler);
     foretell_next(fate, meanwhile);
     hf_id id = trigger(WORK);
-    hf_code code = hf_wait(fx.client, &run, id, HF_SECONDS(30), &fx.error);
+    hf_code code = hf_wait(fx.client, &run, id, HF_MINUTES(2), &fx.error);
     hf_run_free(run);
     end_worker();
     assert_code(code, HF_OK);

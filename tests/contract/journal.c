@@ -181,22 +181,38 @@ static void *send_soon(void *arg)
     return hf_signal(fx.client, *(hf_id *)arg, &spec, NULL, &err) == HF_OK ? arg : NULL;
 }
 
-static void a_follower_is_woken_by_the_next_line(void **state)
+/* Whoever is not woken looks by itself after 5 s. A busy machine may take as long, but not every time: `once` gives how
+ * long it took, us. */
+static void expect_to_be_woken(int64_t (*once)(void))
+{
+    int tries = 0;
+    while (once() >= HF_SECONDS(4))
+        assert_true(++tries < 10);
+}
+
+static int64_t follow_once(void)
 {
     hf_id id = run_that_is(HF_WAITING, 0);
     hf_events *events = NULL;
     pthread_t thread;
     void *sent = NULL;
-    (void)state;
     assert_int_equal(pthread_create(&thread, NULL, send_soon, &id), 0);
     int64_t start = hf__monotonic_us();
-    assert_ok(hf_events_follow(fx.client, &events, id, 3, 10, HF_SECONDS(4), &fx.error));
-    assert_true(hf__monotonic_us() - start < HF_SECONDS(4));
+    assert_ok(hf_events_follow(fx.client, &events, id, 3, 10, HF_MINUTES(2), &fx.error));
+    int64_t took = hf__monotonic_us() - start;
     assert_int_equal(events->count, 1);
     assert_string_equal(events->items[0].name, "news");
     hf_events_free(events);
     pthread_join(thread, &sent);
     assert_non_null(sent);
+    change(id, HF_CANCEL);
+    return took;
+}
+
+static void a_follower_is_woken_by_the_next_line(void **state)
+{
+    (void)state;
+    expect_to_be_woken(follow_once);
 }
 
 static void *cancel_soon(void *arg)
@@ -207,31 +223,37 @@ static void *cancel_soon(void *arg)
     return hf_change_run(fx.client, *(hf_id *)arg, HF_CANCEL, NULL, &err) == HF_OK ? arg : NULL;
 }
 
-static void whoever_waits_for_a_run_is_woken_by_its_end(void **state)
+static int64_t wait_once(void)
 {
     hf_id id = run_that_is(HF_WAITING, 0);
     hf_run *run = NULL;
     pthread_t thread;
     void *done = NULL;
-    (void)state;
     assert_code(hf_wait(fx.client, &run, id, 1000, &fx.error), HF_TIMEOUT);
     assert_int_equal(pthread_create(&thread, NULL, cancel_soon, &id), 0);
     int64_t start = hf__monotonic_us();
-    assert_ok(hf_wait(fx.client, &run, id, HF_SECONDS(4), &fx.error));
-    assert_true(hf__monotonic_us() - start < HF_SECONDS(4));
+    assert_ok(hf_wait(fx.client, &run, id, HF_MINUTES(2), &fx.error));
+    int64_t took = hf__monotonic_us() - start;
     assert_int_equal(run->status, HF_CANCELLED);
     hf_run_free(run);
     pthread_join(thread, &done);
     assert_non_null(done);
     assert_ok(hf_wait(fx.client, &run, id, 0, &fx.error));
     hf_run_free(run);
+    return took;
+}
+
+static void whoever_waits_for_a_run_is_woken_by_its_end(void **state)
+{
+    (void)state;
+    expect_to_be_woken(wait_once);
 }
 
 static void *wait_for_end(void *arg)
 {
     hf_error err;
     hf_run *run = NULL;
-    if (hf_wait(fx.client, &run, *(hf_id *)arg, HF_SECONDS(20), &err) != HF_OK)
+    if (hf_wait(fx.client, &run, *(hf_id *)arg, HF_MINUTES(2), &err) != HF_OK)
         return NULL;
     hf_run_free(run);
     return arg;

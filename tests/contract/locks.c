@@ -120,7 +120,7 @@ static void whoever_waits_gets_the_lock_when_it_is_released(void **state)
     void *released = NULL;
     (void)state;
     assert_int_equal(pthread_create(&thread, NULL, release_soon, &held), 0);
-    assert_ok(hf_lock_acquire(fx.client, &next, "job", "bert", TTL, HF_SECONDS(10), &fx.error));
+    assert_ok(hf_lock_acquire(fx.client, &next, "job", "bert", TTL, HF_MINUTES(2), &fx.error));
     pthread_join(thread, &released);
     assert_non_null(released);
     assert_true(next.token > held.token);

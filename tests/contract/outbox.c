@@ -546,12 +546,14 @@ static PGconn *keep_the_other_tenant_quiet(void)
     return conn;
 }
 
-/* Sessions that wait to write events, and those of them that keep others from writing some meanwhile. */
+/* Sessions that wait to write events, and those of them that keep others from writing some meanwhile. The view shows the
+ * locks of the whole server. */
 static int64_t waiting_writers(bool that_keep_quiet)
 {
     return sql_number(
         "SELECT count(*) FROM pg_locks w WHERE w.locktype = 'advisory' AND NOT w.granted "
-        "AND w.classid = 1215653447 AND (NOT %s OR EXISTS (SELECT 1 FROM pg_locks h "
+        "AND w.classid = 1215653447 AND w.database = (SELECT d.oid FROM pg_database d WHERE "
+        "d.datname = current_database()) AND (NOT %s OR EXISTS (SELECT 1 FROM pg_locks h "
         "WHERE h.pid = w.pid AND h.locktype = 'advisory' AND h.granted AND h.classid "
         "= 1215653447 AND h.mode = 'ExclusiveLock'))",
         that_keep_quiet ? "true" : "false");

@@ -294,7 +294,7 @@ static void dismiss(struct staff *staff)
     do {                                                                                           \
         int tries = 0;                                                                             \
         while (!(condition)) {                                                                     \
-            assert_true(tries++ < 6000);                                                           \
+            assert_true(tries++ < 18000);                                                          \
             usleep(10000);                                                                         \
         }                                                                                          \
     } while (0)
@@ -304,9 +304,9 @@ static void dismiss(struct staff *staff)
     do {                                                                                           \
         int looks = 0;                                                                             \
         while (!(condition)) {                                                                     \
-            assert_true(looks++ < 1200);                                                           \
+            assert_true(looks++ < 6000);                                                           \
             usleep(100000);                                                                        \
-            if (looks % 10 == 0)                                                                   \
+            if (looks % 3 == 0)                                                                    \
                 advance(HF_SECONDS(10));                                                           \
         }                                                                                          \
     } while (0)

@@ -98,7 +98,7 @@ static void let_work_with(int workers)
     for (int i = 0; i < workers; i++)
         hire(&staff[i]);
     for (int i = 0; !is_settled(run); i++) {
-        assert_true(i < 3000);
+        assert_true(i < 18000);
         usleep(10000);
     }
     for (int i = 0; i < workers; i++)

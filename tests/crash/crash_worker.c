@@ -1,6 +1,7 @@
 /* A worker to be killed. What it does goes into a log that survives it, one line each, written at once:
  *
  *   start TOKEN RUN ATTEMPT             a handler began; TOKEN is unique and becomes part of the run's result
+ *   held TOKEN RUN                      the store has the claim and the worker knows it; the handler waits, see "hold"
  *   end TOKEN RUN CODE                  the handler returned this code
  *   finished WORKER RUN ATTEMPT STATUS  the store has taken the decision
  *   lost WORKER RUN ATTEMPT             the store has refused it, or the run was taken away
@@ -8,7 +9,7 @@
  *
  * A handler sleeps as long as the run's input says, {"ms": 20, "stubborn": 1}, else up to 5 ms and seldom 800, stubbornly.
  * Unless it is stubborn, it looks now and then whether it still holds the run. "pad" makes its result so many bytes larger.
- * "kill" kills its worker.
+ * "kill" kills its worker. "hold" makes it wait for a file beside the log, LOG.go for all workers or LOG.go.NAME for one.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <holdfast/holdfast.h>
 
@@ -27,6 +28,7 @@
 #define LONG_MS 800
 
 static const char *name = "worker";
+static const char *log_path;
 static int log_fd = -1;
 static hf_worker *worker;
 static atomic_uint tokens;
@@ -77,6 +79,26 @@ static hf_code work_for(const hf_ctx *ctx, long ms, bool stubborn)
     return code;
 }
 
+static bool may_go(void)
+{
+    char all[4096], own[4096];
+    snprintf(all, sizeof all, "%s.go", log_path);
+    snprintf(own, sizeof own, "%s.go.%s", log_path, name);
+    return access(all, F_OK) == 0 || access(own, F_OK) == 0;
+}
+
+/* A handler may begin before its claim is committed; what it writes waits for that. */
+static hf_code hold(hf_ctx *ctx, const char *token, const char *run)
+{
+    hf_code code = hf_progress(ctx, 0, "held");
+    if (code != HF_OK)
+        return code;
+    say("held %s %s\n", token, run);
+    while (!may_go())
+        sleep_ms(SLICE_MS);
+    return HF_OK;
+}
+
 static hf_code give_result(hf_ctx *ctx, const char *token, long pad)
 {
     char *result = NULL;
@@ -103,7 +125,9 @@ static hf_code handle(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
         kill(getpid(), SIGKILL);
     long ms = number_in(input, "\"ms\":", some_ms());
     bool stubborn = ms == LONG_MS || number_in(input, "\"stubborn\":", 0) != 0;
-    hf_code code = work_for(ctx, ms, stubborn);
+    hf_code code = number_in(input, "\"hold\":", 0) ? hold(ctx, token, run) : HF_OK;
+    if (code == HF_OK)
+        code = work_for(ctx, ms, stubborn);
     say("end %s %s %s\n", token, run, hf_code_name(code));
     if (code != HF_OK)
         return code;
@@ -178,7 +202,7 @@ static hf_code serve(hf_client *client, const hf_worker_options *options, hf_err
 
 int main(int argc, char **argv)
 {
-    const char *url = NULL, *log_path = NULL, *gate = NULL;
+    const char *url = NULL, *gate = NULL;
     hf_worker_options options = HF_WORKER_OPTIONS_INIT;
     options.observer = observe;
     for (int c; (c = getopt(argc, argv, "u:l:n:p:t:s:g:")) != -1;) {

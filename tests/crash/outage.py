@@ -13,7 +13,7 @@ import time
 
 from processes import check, run_program, wait_until
 from runner import Runner
-from scene import QUICK, Scene
+from scene import HELD, QUICK, Scene
 
 RUNS = 600
 
@@ -78,9 +78,10 @@ def database_down(directory, kind):
     """A handler that ends meanwhile keeps its result and commits it afterwards: it is not begun again."""
     with Scene(directory, kind) as scene:
         workers = [scene.worker(threads=2), scene.worker(threads=2)]
-        held = [scene.trigger_one("crash.long", f"held-{i}", '{"ms":1000,"stubborn":1}') for i in range(3)]
-        scene.begun(3)
+        held = [scene.trigger_one("crash.long", f"held-{i}", HELD) for i in range(3)]
+        scene.held(3)
         outage = outage_of(scene.store)
+        scene.let_go()
         refused = run_program("trigger", "crash.work", "--store", scene.store.url, expect=5)
         check("unavailable" in refused.stderr or "another program" in refused.stderr or "connect" in refused.stderr,
               f"the error does not say what is wrong: {refused.stderr}")

@@ -10,10 +10,8 @@ import time
 
 from processes import check, run_program, wait_until
 from runner import Runner
-from scene import Scene
+from scene import HELD, Scene
 from stores import Postgres
-
-LONG = '{"ms":1500,"stubborn":1}'
 
 
 def end_sessions(store):
@@ -51,9 +49,10 @@ def a_busy_worker_reconnects(directory, disturb):
     with Scene(directory, "postgres") as scene:
         worker = scene.worker(threads=4)
         for number in range(4):
-            scene.trigger_one("crash.long", f"busy-{number}", LONG)
-        scene.begun(4)
+            scene.trigger_one("crash.long", f"busy-{number}", HELD)
+        scene.held(4)
         disturb(scene.store)
+        scene.let_go()
         scene.trigger_all("more", 200)
         scene.await_all_finished()
         check(worker.alive(), f"the worker ended: {worker.said()}")
@@ -88,7 +87,7 @@ def a_worker_that_starts_in_an_outage_waits_for_its_end(directory):
         check(worker.alive(), f"the worker gave up: {worker.said()}")
         scene.store.start()
         scene.trigger_one("crash.work", "late")
-        scene.await_all_finished(30)
+        scene.await_all_finished()
         scene.audit()
         check(worker.stop() == 0, f"the worker did not stop well: {worker.said()}")
 

@@ -8,6 +8,7 @@ from processes import PROGRAM, TOOLS, Process, check, run_program, wait_until
 from stores import new_store
 
 QUICK = '{"ms":3}'  # the input of runs that take no time to speak of
+HELD = '{"hold":1,"ms":1,"stubborn":1}'  # of runs that go on when the test says so, whatever happens to their lease
 
 # Runs of ours: the engine's own chores (seals, retention) come and go beside them.
 OURS = "workflow_id IN (SELECT id FROM {workflow} WHERE name NOT LIKE 'holdfast.%')"
@@ -84,6 +85,14 @@ class Scene:
         """Waits until so many handlers have begun in all."""
         wait_until(lambda: (b"\n" + self.log.read_bytes()).count(b"\nstart ") >= count,
                    f"{count} handlers have begun")
+
+    def held(self, count=1):
+        """Waits until so many handlers hold their runs and wait to be let go."""
+        wait_until(lambda: len(self.lines("held")) >= count, f"{count} handlers hold their runs")
+
+    def let_go(self, worker=None):
+        """Those that are held, all of them or those of one worker."""
+        self.log.with_name(f"{self.log.name}.go" + (f".{worker}" if worker else "")).touch()
 
     def lines(self, kind):
         words = (line.split() for line in self.log.read_text().splitlines())

@@ -17,12 +17,11 @@ import time
 from processes import PATIENCE, PROGRAM, check, wait_until
 from proxy import Proxy
 from runner import Runner
-from scene import Scene
+from scene import HELD, Scene
 from stores import Postgres
 
-LONG = '{"ms":1500,"stubborn":1}'
 LIMITS = "answer_timeout=2s&connect_timeout=2"
-PATIENT = 30  # s; the limits above, an engine's own patience and much reserve: far from "without a limit"
+PATIENT = 90  # s; the limits above, an engine's own patience and much reserve: far from "without a limit"
 
 
 class Line:
@@ -134,7 +133,7 @@ def requests_are_refused_in_time(directory, how):
                 check_refused(answer, question)
         check(ask(port, "GET", "/healthz")[0] == 200, "the server itself lives")
         world.silence.end()
-        wait_until(lambda: ask(port, "GET", "/readyz")[0] == 200, "the server is ready again", 30)
+        wait_until(lambda: ask(port, "GET", "/readyz")[0] == 200, "the server is ready again")
         for question in QUESTIONS:
             check(ask(port, *question)[0] in (200, 201), f"{question} is answered again")
         runs = json.loads(ask(port, "GET", "/v1/runs")[2])["items"]
@@ -147,19 +146,18 @@ def a_worker_gives_up_its_connection_and_goes_on(directory, how):
         scene = world.scene
         worker = scene.worker(threads=4)
         for number in range(4):
-            scene.trigger_one("crash.long", f"held-{number}", LONG)
-        scene.begun(4)
-        wait_until(lambda: scene.store.ask("SELECT count(*) FROM {run} WHERE status = 1") == [("4",)], "all are claimed")
-        time.sleep(0.5)  # and the worker knows: what is claimed without an answer is begun again
+            scene.trigger_one("crash.long", f"held-{number}", HELD)
+        scene.held(4)  # what is claimed without an answer is begun again
         world.silence.begin()
+        scene.let_go()
         wait_until(lambda: len(scene.lines("end")) == 4, "the handlers have ended")
         if how == "stopped backends":
             time.sleep(1)
         else:
-            wait_until(lambda: scene.lines("store_lost"), "the worker says that the store is away", 40)
+            wait_until(lambda: scene.lines("store_lost"), "the worker says that the store is away")
         world.silence.end()
         scene.trigger_all("after", 50)
-        scene.await_all_finished(40)
+        scene.await_all_finished()
         check(worker.alive(), f"the worker ended: {worker.said()}")
         starts = [run for _, run, _ in scene.lines("start")]
         for key, run in scene.accepted().items():

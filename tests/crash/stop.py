@@ -11,7 +11,7 @@ import time
 from outage import outage_of
 from processes import check, wait_until
 from runner import Runner
-from scene import OURS, Scene
+from scene import HELD, OURS, Scene
 
 SLACK = 50  # seconds beside the limit: for programs to die, for the last commits, and for a busy machine
 
@@ -152,9 +152,10 @@ def a_stop_does_not_wait_for_a_store_that_is_away(directory, kind):
     with Scene(directory, kind) as scene:
         scene.define("crash.held", lease="6s")
         worker = scene.worker(threads=1, stop_limit=500)
-        run = scene.trigger_one("crash.held", "held", '{"ms":1500,"stubborn":1}')
-        scene.begun(1)
+        run = scene.trigger_one("crash.held", "held", HELD)
+        scene.held(1)
         outage = outage_of(scene.store)
+        scene.let_go()
         wait_until(lambda: scene.lines("store_lost"), "the worker says that the store is away")
         stop_within(worker, 10)
         outage.end()

@@ -5,6 +5,7 @@ import functools
 import os
 import pathlib
 import pwd
+import random
 import re
 import shutil
 import signal
@@ -196,9 +197,15 @@ def server_identity():
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """Not one of those that the system gives to connections: it might, before the port is used."""
+    while True:
+        port = random.SystemRandom().randrange(20000, 32000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        return port
 
 
 def new_store(kind, directory):

@@ -17,7 +17,7 @@ from runner import Runner  # noqa: E402
 from scene import Scene  # noqa: E402
 from stores import Postgres, SmallDisk, Sqlite, server_identity  # noqa: E402
 
-SLOW = '{"ms":1000,"stubborn":1,"pad":300000}'
+LARGE = '{"hold":1,"ms":1,"stubborn":1,"pad":300000}'
 
 
 def trigger_until_full(scene, most=200):
@@ -45,10 +45,11 @@ def check_is_full(answer):
 
 def work_goes_on_after_room_is_made(scene, disk, revive=lambda: None, full=check_is_full):
     worker = scene.worker(threads=2)
-    slow = [scene.trigger_one("crash.long", f"slow-{i}", SLOW) for i in range(2)]
-    scene.begun(2)
+    large = [scene.trigger_one("crash.long", f"large-{i}", LARGE) for i in range(2)]
+    scene.held(2)
     disk.fill()
     full(trigger_until_full(scene))
+    scene.let_go()
     wait_until(lambda: len(scene.lines("end")) >= 2, "the handlers have ended")
     wait_until(lambda: scene.lines("store_lost"), "the worker has noticed")
     check(worker.alive(), f"the worker gave up: {worker.said()}")
@@ -57,7 +58,7 @@ def work_goes_on_after_room_is_made(scene, disk, revive=lambda: None, full=check
     scene.trigger_all("after", 100)
     scene.await_all_finished()
     starts = [run for _, run, _ in scene.lines("start")]
-    check(all(starts.count(run) == 1 for run in slow), "a result was lost: its handler was begun again")
+    check(all(starts.count(run) == 1 for run in large), "a result was lost: its handler was begun again")
     check(worker.stop() == 0, f"the worker failed: {worker.said()}")
     scene.audit()
 

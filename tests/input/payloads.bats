@@ -96,9 +96,9 @@ setup()
     holdfast workflow create endless --max-attempts 1
     holdfast workflow create fine
     start_worker --exec 'binary=./binary.sh' --exec 'endless=./endless.sh' --exec 'fine=cat'
-    refuses 8 . "$program" trigger binary --wait=60s -q
-    refuses 8 . "$program" trigger endless --wait=60s -q
-    [ "$(holdfast trigger fine '{"a":1}' --wait=60s -q)" = '{"a":1}' ]
+    refuses 8 . "$program" trigger binary --wait=2m -q
+    refuses 8 . "$program" trigger endless --wait=2m -q
+    [ "$(holdfast trigger fine '{"a":1}' --wait=2m -q)" = '{"a":1}' ]
     stop_worker
     [ "$worker_status" -eq 0 ]
 }

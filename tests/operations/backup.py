@@ -161,7 +161,7 @@ def check_restored(scene, copy, before):
         other.audit_invariants()
         ended = sum(status == 4 for status in statuses(copy).values())
         check(ended == len(runs), f"{ended} of {len(runs)} have succeeded")
-        run_program("--store", copy.url, "trigger", "crash.work", QUICK, "--wait=30s")
+        run_program("--store", copy.url, "trigger", "crash.work", QUICK, "--wait=2m")
         run_program("--store", copy.url, "audit", "verify")
     finally:
         for child in other.children:

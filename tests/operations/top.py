@@ -117,7 +117,7 @@ def rates_are_those_of_the_last_seconds(directory, url):
         return [float(word.replace(",", "")) for word in line.split()[5:9]]
 
     for _ in range(5):
-        run_program("--store", url, "trigger", "busy.v1", "1", "--wait=30s")
+        run_program("--store", url, "trigger", "busy.v1", "1", "--wait=2m")
     wait_until(lambda: all(rate > 0 for rate in rates()[:3]), "it is triggered, started and ended")
     check(rates()[3] == 0, f"nothing failed: {rates()}")
     terminal.press(b"q")

@@ -52,9 +52,8 @@ def a_stop_answers_a_thousand_requests_under_way(server, client):
         raw.receive()
 
 
-@case
-def requests_that_keep_coming_do_not_hold_up_the_stop(server, client):
-    """Each is answered or refused, and connections are not kept alive."""
+def stop_under_fire(server, client):
+    """How long it takes, s."""
     run = client.trigger("idle.v1")
     body = '{"workflow":"idle.v1"}'
     kinds = (f"GET /v1/runs/{run} HTTP/1.1\r\n{HOST}\r\n", f"GET /v1/runs?limit=100 HTTP/1.1\r\n{HOST}\r\n",
@@ -80,7 +79,21 @@ def requests_that_keep_coming_do_not_hold_up_the_stop(server, client):
     took = time.monotonic() - begin
     for thread in threads:
         thread.join(30)
-    check(took < 9 * PATIENCE, f"the stop took {took:.1f} s: it waited for those that keep coming")
+    return took
+
+
+@case
+def requests_that_keep_coming_do_not_hold_up_the_stop(server, client):
+    """Each is answered or refused, and connections are not kept alive. A stop that waits for those that keep coming takes
+    its whole limit, every time; on a busy machine any stop may take as long, but not every time."""
+    limit = 10
+    took = stop_under_fire(server, client)
+    for again in range(5):
+        if took < limit:
+            break
+        with Server(server.process.errors.parent, server.url, "--no-worker", name=f"serve-{again}") as other:
+            took = stop_under_fire(other, other.client)
+    check(took < limit, f"the stop took {took:.1f} s: it waited for those that keep coming")
 
 
 @case

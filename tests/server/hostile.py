@@ -8,6 +8,7 @@ import socket
 import ssl
 import subprocess
 import sys
+import time
 
 from scene import Client, Raw, Server, check, make_store, run_program, wait_until
 from processes import PATIENCE, Skipped
@@ -184,8 +185,8 @@ def a_path_puts_nothing_into_the_answers_headers(server, client):
 
 @case()
 def huge_arrays_of_no_use_take_no_memory(server, client):
-    before = server.memory()
-    for member in ("[" + "[]," * 3000000 + "[]]", "[[" + "[]," * 3000000 + "[]]]", '["' + 'a","' * 2000000 + '"]', "[" * 100000):
+    before, many = server.memory(), 300000 if SANITIZED else 3000000
+    for member in ("[" + "[]," * many + "[]]", "[[" + "[]," * many + "[]]]", '["' + 'a","' * (many * 2 // 3) + '"]', "[" * 100000):
         answer = client.post("/v1/runs", raw='{"workflow":"idle.v1","tags":' + member + "}",
                              headers={"Content-Type": "application/json"})
         check(answer.status == 400, answer.text)
@@ -287,16 +288,17 @@ def a_client_that_does_not_read_its_stream_takes_bounded_memory(server, client):
     claimed = client.post("/v1/work/claim", {"worker": "w", "workflows": ["idle.v1"]}).json["items"][0]["run"]
     sleeper = follow(server, run)
     check(sleeper.receive(b'"created"'), "it has begun")
-    before = server.memory()
-    count = 30 if SANITIZED else 150  # before it is hung up on for reading nothing
-    for number in range(count):
+    before, count, begin = server.memory(), 0, time.monotonic()
+    # A machine that is so slow that it would be hung up on for reading nothing (after 75 s) makes do with less.
+    while count < (30 if SANITIZED else 150) and (count < 20 or time.monotonic() - begin < 30):
+        number, count = count, count + 1
         step = {"worker": "w", "version": claimed["version"], "name": f"s{number}", "status": "succeeded",
                 "data": "x" * 500000}
         answer = client.post(f"/v1/work/runs/{run}/step", step)
         check(answer.status == 204, answer.text)
     taken = server.memory() - before
     RUNNER.note(f"{taken / 1e6:.1f} MB for {count / 2:.0f} MB of events")
-    check(SANITIZED or taken < 40e6, f"{taken / 1e6:.1f} MB for 75 MB of events")
+    check(SANITIZED or taken < 40e6, f"{taken / 1e6:.1f} MB for {count / 2:.0f} MB of events")
     for number in (0, count // 2, count - 1):
         marker = f'"step":"s{number}"'.encode()
         check(marker in sleeper.receive(marker), "once it reads, it misses nothing")
@@ -305,7 +307,7 @@ def a_client_that_does_not_read_its_stream_takes_bounded_memory(server, client):
 
 @case()
 def a_client_that_does_not_read_its_answer_holds_up_nobody(server, client):
-    runs = [client.trigger("idle.v1", input="y" * 500000) for _ in range(40)]
+    runs = [client.trigger("idle.v1", input="y" * 500000) for _ in range(10 if SANITIZED else 40)]
     raws = [Raw(server.port).send(f"GET /v1/runs?limit=40 HTTP/1.1\r\n{HOST}\r\n") for _ in range(10)]
     wait_until(lambda: client.get(f"/v1/runs/{runs[0]}").status == 200, "others are answered")
     for raw in raws:

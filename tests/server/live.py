@@ -13,6 +13,7 @@ from runner import Runner
 
 RUNNER = Runner(sys.argv)
 KIND = sys.argv[1]
+HOLD = 2  # s for which later events are held back for one that is missing
 
 
 def case(function):
@@ -26,7 +27,7 @@ def case(function):
 
 
 class Stream:
-    """One listener. Events are (id, name, data)."""
+    """One listener, which hears what happens from now on. Events are (id, name, data)."""
 
     def __init__(self, server, path="/v1/stream", **headers):
         self.client = Client(server.port)
@@ -99,7 +100,6 @@ def the_stream_tells_of_all_runs_of_the_tenant_alone(server, client):
     acme = Client(server.port, {"Holdfast-Tenant": "acme"})
     acme.put("/v1/workflows/idle.v1", {})
     stream = Stream(server)
-    time.sleep(1)
     acme.trigger("idle.v1")
     run = client.trigger("idle.v1", key="k")
     _, name, event = stream.next()
@@ -111,7 +111,6 @@ def the_stream_tells_of_all_runs_of_the_tenant_alone(server, client):
 @case
 def a_stream_goes_on_after_the_last_event_that_was_seen(server, client):
     first = Stream(server)
-    time.sleep(1)
     runs = [client.trigger("idle.v1") for _ in range(3)]
     seen = first.next()
     check(seen[2]["run"] == runs[0], seen)
@@ -130,7 +129,6 @@ def a_stream_begins_with_the_newest_when_asked(server, client):
 def a_stream_is_filtered_by_workflow_and_kind(server, client):
     signals = Stream(server, "/v1/stream?kind=signal")
     others = Stream(server, "/v1/stream?workflow=other.v1")
-    time.sleep(1)
     run = client.trigger("idle.v1")
     client.post(f"/v1/runs/{run}/signals", {"name": "hello"})
     other = client.trigger("other.v1")
@@ -153,13 +151,20 @@ def a_late_commit_is_waited_for(server, client):
     if KIND != "postgres":
         raise Skipped("only PostgreSQL commits out of order")
     stream = Stream(server)
-    time.sleep(1)
-    late = subprocess.Popen(["psql", "-XAtq", "-c", "BEGIN", "-c", "SELECT holdfast.trigger('idle.v1')", "-c",
-                             "SELECT pg_sleep(1)", "-c", "COMMIT", server.url], stdout=subprocess.PIPE, text=True)
-    first = late.stdout.readline().strip()
-    second = client.trigger("idle.v1")
-    check([stream.next()[2]["run"] for _ in range(2)] == [first, second], "in their order")
-    late.wait()
+    for _ in range(20):
+        begin = time.monotonic()
+        late = subprocess.Popen(["psql", "-XAtq", "-c", "BEGIN", "-c", "SELECT holdfast.trigger('idle.v1')", "-c",
+                                 "SELECT pg_sleep(1)", "-c", "COMMIT", server.url], stdout=subprocess.PIPE, text=True)
+        first = late.stdout.readline().strip()
+        second = client.trigger("idle.v1")
+        late.wait()
+        if time.monotonic() - begin < HOLD:  # else the machine was too busy to commit in time
+            heard = []
+            while len(heard) < 2:
+                heard += [run for run in (stream.next()[2]["run"],) if run in (first, second)]
+            check(heard == [first, second], "in their order")
+            return
+    check(False, "no commit came in time")
 
 
 @case
@@ -167,7 +172,6 @@ def a_gap_that_stays_is_passed_over(server, client):
     if KIND != "postgres":
         raise Skipped("only PostgreSQL has gaps")
     stream = Stream(server)
-    time.sleep(1)
     subprocess.run(["psql", "-XAtqc", "SELECT nextval('holdfast.event_position')", server.url], check=True,
                    capture_output=True)
     run = client.trigger("idle.v1")
@@ -177,7 +181,6 @@ def a_gap_that_stays_is_passed_over(server, client):
 @case
 def many_listeners_hear_the_same(server, client):
     streams = [Stream(server) for _ in range(200)]
-    time.sleep(1)
     run = client.trigger("idle.v1")
     check(all(stream.next()[2]["run"] == run for stream in streams), "each hears of it")
 
@@ -185,7 +188,6 @@ def many_listeners_hear_the_same(server, client):
 @case
 def a_listener_that_does_not_read_holds_nobody_up(server, client):
     lazy = Stream(server)
-    time.sleep(1)
     for _ in range(12):
         check(client.post("/v1/runs/batch", {"runs": [{"workflow": "idle.v1", "key": None}] * 1000}).status == 200, "made")
     quick = Stream(server, "/v1/stream?last=1")

@@ -45,7 +45,7 @@ class Client:
     def __init__(self, port, headers=None):
         self.port = port
         self.headers = headers or {}
-        self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=90)
+        self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120 * PATIENCE)
 
     def ask(self, method, path, body=None, headers=None, raw=None):
         sent = dict(self.headers)

@@ -38,7 +38,7 @@ class Hand(Client):
         return answer.json["items"]
 
     def hold(self, workflow="work.v1", **options):
-        claims = self.claim(workflow, wait="10s", **options)
+        claims = self.claim(workflow, wait="60s", **options)
         check(len(claims) == 1, claims)
         return claims[0]
 

@@ -83,7 +83,7 @@ work_through_the_pooler()
     holdfast workflow create double
     "$program" worker --poll 1s --exec 'double=./double.sh' 2>worker.log 3>&- &
     worker_pid=$!
-    [ "$(holdfast trigger double 21 --wait=30s -q)" = 42 ]
+    [ "$(holdfast trigger double 21 --wait=2m -q)" = 42 ]
     seq 1 200 | holdfast trigger double --lines - -q >/dev/null
     wait_until all_succeeded 201
     holdfast workflow create idle

@@ -45,6 +45,7 @@ const char *pg_rows(PGconn *pg, const char *table, const char *except, const cha
 
 /* Opens the store with a client, or stops the test. */
 hf_client *scratch_open(const char *url);
+#ifndef assert_ok /* a test may have its own */
 #define assert_ok(call)                                                                            \
     do {                                                                                           \
         hf_error ok_error = { 0 };                                                                 \
@@ -52,5 +53,6 @@ hf_client *scratch_open(const char *url);
         if ((call) != HF_OK)                                                                       \
             fail_msg("%s: %s", #call, err->message);                                               \
     } while (0)
+#endif
 
 #endif

@@ -119,8 +119,9 @@ static void *trigger_rival(void *arg)
 
 static void wait_for_lock(void)
 {
-    for (int i = 0; i < 1000; i++) {
-        if (pg_number(scratch.pg, "SELECT count(*) FROM pg_locks WHERE NOT granted") > 0)
+    for (int i = 0; i < 12000; i++) {
+        if (pg_number(scratch.pg, "SELECT count(*) FROM pg_stat_activity WHERE datname = "
+                                  "current_database() AND wait_event_type = 'Lock'") > 0)
             return;
         usleep(10000);
     }

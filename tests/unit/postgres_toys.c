@@ -60,7 +60,7 @@ static const char set_up_sql[] =
     "CREATE FUNCTION " SCHEMA ".raise(code text) RETURNS void LANGUAGE plpgsql AS "
     "$$BEGIN RAISE EXCEPTION 'on purpose' USING ERRCODE = code; END$$;"
     "CREATE FUNCTION " SCHEMA ".doze() RETURNS trigger LANGUAGE plpgsql AS "
-    "$$BEGIN PERFORM pg_sleep(30); RETURN NULL; END$$;"
+    "$$BEGIN PERFORM pg_sleep(600); RETURN NULL; END$$;"
     "CREATE CONSTRAINT TRIGGER doze AFTER INSERT ON " SCHEMA ".slow DEFERRABLE INITIALLY DEFERRED "
     "FOR EACH ROW EXECUTE FUNCTION " SCHEMA ".doze();";
 

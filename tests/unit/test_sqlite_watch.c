@@ -28,7 +28,7 @@ static void a_commit_in_another_process_wakes(void **state)
     pid_t child = toy_start_child(toy, increment_after_a_while, &go);
     assert_ok(toy, driver->watch(&watch, toy->db, &toy->err));
     close(go);
-    assert_ok(toy, driver->watch_wait(watch, HF_SECONDS(20), count_calls, &heard, &toy->err));
+    assert_ok(toy, driver->watch_wait(watch, HF_MINUTES(2), count_calls, &heard, &toy->err));
     assert_int_equal(heard, 1);
     /* It was rung after the commit: who is woken finds it. */
     assert_int_equal(toy_number(toy->conn, TOY_COUNT), 1);
@@ -46,7 +46,7 @@ static void a_commit_in_this_process_wakes_every_watch(void **state)
     for (int i = 0; i < 3; i++) {
         int heard = 0;
         assert_ok(toy,
-                  driver->watch_wait(watches[i], HF_SECONDS(5), count_calls, &heard, &toy->err));
+                  driver->watch_wait(watches[i], HF_MINUTES(2), count_calls, &heard, &toy->err));
         assert_int_equal(heard, 1);
         assert_ok(toy, driver->watch_wait(watches[i], 1000, count_calls, &heard, &toy->err));
         assert_int_equal(heard, 1);
@@ -69,7 +69,7 @@ static void what_is_not_worth_telling_wakes_nobody(void **state)
     assert_int_equal(heard, 0);
     assert_true(hf__monotonic_us() - start >= 30000);
     driver->ring(toy->conn, &workflows);
-    assert_ok(toy, driver->watch_wait(watch, HF_SECONDS(5), count_calls, &heard, &toy->err));
+    assert_ok(toy, driver->watch_wait(watch, HF_MINUTES(2), count_calls, &heard, &toy->err));
     assert_int_equal(heard, 1);
     driver->unwatch(watch);
 }
@@ -106,13 +106,13 @@ static void a_deleted_wake_file_asks_for_a_new_watch(void **state)
     snprintf(path, sizeof path, "%s-wake", toy->path);
     assert_int_equal(unlink(path), 0);
     driver->ring(toy->conn, &toy_wake);
-    assert_int_equal(driver->watch_wait(watch, HF_SECONDS(5), count_calls, &heard, &toy->err),
+    assert_int_equal(driver->watch_wait(watch, HF_MINUTES(2), count_calls, &heard, &toy->err),
                      HF_UNAVAILABLE);
     driver->unwatch(watch);
 
     assert_ok(toy, driver->watch(&watch, toy->db, &toy->err));
     driver->ring(toy->conn, &toy_wake);
-    assert_ok(toy, driver->watch_wait(watch, HF_SECONDS(5), count_calls, &heard, &toy->err));
+    assert_ok(toy, driver->watch_wait(watch, HF_MINUTES(2), count_calls, &heard, &toy->err));
     assert_int_equal(heard, 1);
     driver->unwatch(watch);
 }

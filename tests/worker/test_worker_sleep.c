@@ -293,6 +293,58 @@ static void a_stop_lets_handlers_finish_and_gives_back_the_rest(void **state)
     expect_given_back(ids[1]);
 }
 
+static void nothing_waits_behind_handlers_of_which_nobody_knows_how_long_they_take(void **state)
+{
+    struct gate gate = { 0 };
+    hf_id ids[2];
+    hf_worker_options options = world_options();
+    (void)state;
+    options.threads = 1;
+    world_hire(&options);
+    world_handle("shop.gate.v1", wait_at_gate, &gate);
+    world_define("shop.gate.v1", 0, 0, 0);
+    world_start();
+    ids[0] = world_trigger("shop.gate.v1", NULL);
+    world_await(&gate.entered, 1);
+    ids[1] = world_trigger("shop.gate.v1", NULL);
+    world_sleep(HF_MILLISECONDS(200));
+    expect_given_back(ids[1]); /* it was never taken */
+    atomic_store(&gate.open, 1);
+    world_expect(ids[0], HF_SUCCEEDED);
+    world_expect(ids[1], HF_SUCCEEDED);
+}
+
+static void what_was_claimed_ahead_goes_back_when_the_handlers_before_it_do_not_end(void **state)
+{
+    struct gate gate = { 0 };
+    atomic_int calls = 0;
+    hf_worker_options options = world_options();
+    (void)state;
+    options.threads = 1;
+    world_hire(&options);
+    world_handle("shop.note.v1", note, &calls);
+    world_handle("shop.gate.v1", wait_at_gate, &gate);
+    world_start();
+    world_expect(world_trigger("shop.note.v1", NULL), HF_SUCCEEDED); /* handlers seem to be quick */
+    hf_id first = world_trigger("shop.gate.v1", NULL);
+    world_await(&gate.entered, 1);
+    hf_id second = world_trigger("shop.gate.v1", NULL);
+    world_sleep(HF_MILLISECONDS(1500));
+    hf_run *run = NULL;
+    for (int tries = 0; tries < 300 && (!run || run->status != HF_PENDING); tries++) {
+        hf_run_free(run);
+        world_sleep(HF_MILLISECONDS(100));
+        run = world_get(second);
+    }
+    hf_run_free(run);
+    expect_given_back(second);
+    world_sleep(HF_MILLISECONDS(200));
+    expect_given_back(second); /* and is not taken again */
+    atomic_store(&gate.open, 1);
+    world_expect(first, HF_SUCCEEDED);
+    world_expect(second, HF_SUCCEEDED);
+}
+
 static void a_handler_is_told_when_the_stop_limit_passes(void **state)
 {
     struct gate gate = { 0 };
@@ -388,6 +440,8 @@ int main(void)
         TEST(many_short_runs_are_all_done_once),
         TEST(a_worker_is_listed_while_it_works),
         TEST(a_stop_lets_handlers_finish_and_gives_back_the_rest),
+        TEST(nothing_waits_behind_handlers_of_which_nobody_knows_how_long_they_take),
+        TEST(what_was_claimed_ahead_goes_back_when_the_handlers_before_it_do_not_end),
         TEST(a_handler_is_told_when_the_stop_limit_passes),
         TEST(a_second_stop_does_not_wait),
         TEST(a_handler_that_never_ends_is_left_alone_and_cannot_write),
