@@ -57,6 +57,7 @@ static const struct allowed {
     { "find_newest", "SCAN g", "the last that it looked at" },
     { "find_by_key", "USE TEMP B-TREE", "one run of each workflow" },
     { "find_deleted", "USE TEMP B-TREE", "a page of each workflow" },
+    { "find_by_flow_key", "USE TEMP B-TREE", "a page of each workflow" },
     { "find_by_state", "USE TEMP B-TREE",
       "a page of each workflow and status, and what is pending and rare" },
     { "find_overdue", "SCAN p", "the rows of the recursion at hand" },

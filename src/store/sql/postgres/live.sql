@@ -51,23 +51,7 @@ SELECT w.name, w.paused, d.due, d.delayed,
        d.oldest
   FROM holdfast.workflow w
  CROSS JOIN LATERAL (
-    WITH RECURSIVE head AS (
-        SELECT l.id AS lane, h.priority
-          FROM holdfast.lane l
-         CROSS JOIN LATERAL (
-            SELECT r.priority FROM holdfast.run r
-             WHERE r.lane = l.id AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
-             ORDER BY r.priority DESC, r.run_at LIMIT 1) h
-         WHERE l.workflow_id = w.id
-        UNION ALL
-        SELECT p.lane, h.priority
-          FROM head p
-         CROSS JOIN LATERAL (
-            SELECT r.priority FROM holdfast.run r
-             WHERE r.lane = p.lane AND r.priority < p.priority
-               AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
-             ORDER BY r.priority DESC, r.run_at LIMIT 1) h
-    )
+    -- include: heads
     SELECT past.due, past.oldest, ahead.delayed
       FROM (SELECT count(*) AS due, min(x.run_at) AS oldest
               FROM (SELECT r.run_at
