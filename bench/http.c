@@ -65,7 +65,7 @@ void bench_http_trigger(const struct bench *bench, int *fd, const char *input)
 enum { CHUNK = 5000 };
 
 struct labels {
-    char key[40], subject[40], reference[40], tag[40];
+    char key[40], subject[40], reference[40], tag[40], flow_key[40];
 };
 
 static void describe(hf_trigger_spec *spec, struct labels *labels, const char *const *tags, long i)
@@ -74,8 +74,10 @@ static void describe(hf_trigger_spec *spec, struct labels *labels, const char *c
     snprintf(labels->subject, sizeof labels->subject, "subject-%ld", i % 100000);
     snprintf(labels->reference, sizeof labels->reference, "order-%ld", i % 1000000);
     snprintf(labels->tag, sizeof labels->tag, "tag-%ld", i % 1000);
+    snprintf(labels->flow_key, sizeof labels->flow_key, "customer-%ld", i / 100 % 1000);
     *spec = (hf_trigger_spec)HF_TRIGGER_INIT;
     spec->workflow = BENCH_WORKFLOW;
+    spec->flow_key = i % 100 == 0 ? labels->flow_key : NULL;
     spec->key = labels->key;
     spec->subject = labels->subject;
     spec->reference = labels->reference;

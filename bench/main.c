@@ -29,7 +29,7 @@ static const struct workload workloads[] = {
     { "latency_http", 300, 0, bench_latency_http,
       "trigger over HTTP to handler, idle worker; needs a PORT" },
     { "fill_varied", 5000000, 0, bench_fill_varied,
-      "runs with keys, subjects, references and tags; nothing is measured" },
+      "runs with keys, subjects, references, tags and some flow keys; nothing is measured" },
     { "claim_flat", 2000000, 0, bench_claim_flat, "cost of a claim from 1,000 to so many pending" },
     { "memory", 100000, 0, bench_memory, "resident size of a worker with so many pending" },
     { "first_claim", 1, 0, bench_first_claim, "opening a store to the first handler" },

@@ -26,7 +26,10 @@ function state(one) {
   return tag('succeeded', 'check', 'Served', plural(one.workers, 'live worker'));
 }
 
-const amount = (value, tone) => h('span', { class: value ? tone : 'muted' }, shortNumber(value));
+/* The server counts no more runs of a kind than this. */
+const MOST = 10000;
+const counted = (value) => shortNumber(value) + (value >= MOST ? '+' : '');
+const amount = (value, tone) => h('span', { class: value ? tone : 'muted' }, counted(value));
 
 export function workflowsPage({ main, signal, title, query }) {
   title('Workflows');
@@ -107,7 +110,7 @@ function pauseOrResume(one) {
 }
 
 function tiles(one) {
-  const tile = (label, value, href, tone) => h(href ? 'a' : 'div', { class: `tile ${tone ?? ''}`, href }, h('span', { class: 'tile-label' }, label), h('span', { class: 'tile-value' }, shortNumber(value)));
+  const tile = (label, value, href, tone) => h(href ? 'a' : 'div', { class: `tile ${tone ?? ''}`, href }, h('span', { class: 'tile-label' }, label), h('span', { class: 'tile-value' }, counted(value)));
   const runs = (filter) => `/runs?workflow=${encodeURIComponent(one.name)}&${filter}`;
   return h('div', { class: 'tiles' }, tile('Due', one.due, runs('overdue=true')), tile('Delayed or waiting', one.delayed, runs('status=pending,waiting')), tile('Running', one.leased, runs('status=leased')),
     tile('Failed', one.failed, runs('status=failed'), one.failed ? 'bad' : ''), tile('Workers', one.workers, '/workers', one.workers || !one.due ? '' : 'bad'));

@@ -17,6 +17,15 @@ A statement looks like this and lasts until the next `-- name:`:
 `takes:` is `nothing`, `one (...)` or `rows (...)`; `gives:` is `nothing` or `(...)`; a list may wrap over several
 comment lines. Both dialects must have the same names with the same takes and gives, so that the code above the drivers
 never asks which database it talks to; `-- only: postgres` (or sqlite) marks the exceptions.
+
+What several statements of a dialect share is a piece. It is headed by a sentence as well, lasts as long, and takes the
+place of every line that includes it, in statements and in other pieces, indented as that line is:
+
+    -- piece: not_deleted
+    -- Leaves out what was deleted.
+    AND r.deleted_at IS NULL
+
+    -- include: not_deleted
 """
 
 import argparse
@@ -31,6 +40,8 @@ TYPES = {"int": "HF__INT", "bigint": "HF__BIG", "text": "HF__TEXT", "uuid": "HF_
 TAKES = {"nothing": "HF__TAKES_NOTHING", "one": "HF__TAKES_ONE", "rows": "HF__TAKES_ROWS"}
 IDENTIFIER = re.compile(r"[a-z][a-z0-9_]*")
 FIELD = re.compile(r"(name|takes|gives|only):\s*(.*)")
+PIECE = re.compile(r"piece:\s*(.*)")
+INCLUDE = re.compile(r"( *)-- include:\s*(.*)")
 PLACEHOLDER = {"postgres": re.compile(r"\$(\d+)"), "sqlite": re.compile(r"\?(\d+)")}
 MIGRATION = re.compile(r"(\d{3})_([a-z0-9_]+)\.sql")
 
@@ -50,6 +61,14 @@ class Statement:
     gives_seen: bool = False
     only: str = ""
     sql: str = ""
+
+
+@dataclass
+class Piece:
+    name: str
+    where: str  # file:line of its `-- piece:`
+    sql: str = ""
+    included: bool = False
 
 
 def parse_list(text, where):
@@ -102,6 +121,17 @@ def comment_of(line):
     return stripped[2:].strip() if stripped.startswith("--") else None
 
 
+def remark_of(line):
+    """As comment_of, but what includes a piece is no remark."""
+    return None if INCLUDE.fullmatch(line.rstrip()) else comment_of(line)
+
+
+def checked_name(text, where):
+    if not IDENTIFIER.fullmatch(text):
+        raise Mistake(where, f"a name is lower case letters, digits and underscores, found '{text}'")
+    return text
+
+
 def joined_field(lines, index, text):
     """A list that wraps goes on over the next comment lines until its parenthesis closes."""
     while "(" in text and ")" not in text and index + 1 < len(lines):
@@ -116,15 +146,13 @@ def joined_field(lines, index, text):
 def parse_header(lines, index, path, dialect):
     """Reads the comment block that starts with `-- name:`; returns the statement and the index of its first SQL line."""
     statement = None
-    while index < len(lines) and (comment := comment_of(lines[index])) is not None:
+    while index < len(lines) and (comment := remark_of(lines[index])) is not None:
         where = f"{path}:{index + 1}"
         match = FIELD.match(comment)
         if match and match[1] == "name":
             if statement:
                 raise Mistake(statement.where, f"'{statement.name}' has no SQL")
-            if not IDENTIFIER.fullmatch(match[2]):
-                raise Mistake(where, f"a name is lower case letters, digits and underscores, found '{match[2]}'")
-            statement = Statement(match[2], where)
+            statement = Statement(checked_name(match[2], where), where)
         elif match:
             text, index = joined_field(lines, index, match[2])
             if match[1] == "takes":
@@ -141,17 +169,32 @@ def parse_header(lines, index, path, dialect):
     return statement, index
 
 
-def starts_statement(line):
+def parse_piece(lines, index, path):
+    """As parse_header, of a piece: sentences are all that follows its name."""
+    where = f"{path}:{index + 1}"
+    piece = Piece(checked_name(PIECE.match(comment_of(lines[index]))[1], where), where)
+    while (index := index + 1) < len(lines) and (comment := remark_of(lines[index])) is not None:
+        if FIELD.match(comment):
+            raise Mistake(f"{path}:{index + 1}", f"a piece has no such line: '{comment}'")
+    return piece, index
+
+
+def starts_piece(line):
     comment = comment_of(line)
-    return comment is not None and comment.startswith("name:")
+    return comment is not None and PIECE.match(comment) is not None
+
+
+def starts_entry(line):
+    comment = comment_of(line)
+    return starts_piece(line) or (comment is not None and comment.startswith("name:"))
 
 
 def parse_body(lines, index):
     body = []
-    while index < len(lines) and not starts_statement(lines[index]):
+    while index < len(lines) and not starts_entry(lines[index]):
         body.append(lines[index].rstrip())
         index += 1
-    while body and (not body[-1] or comment_of(body[-1]) is not None):
+    while body and (not body[-1] or remark_of(body[-1]) is not None):
         body.pop()
     while body and not body[0]:
         body.pop(0)
@@ -159,8 +202,6 @@ def parse_body(lines, index):
 
 
 def check_body(statement, dialect):
-    if not statement.sql:
-        raise Mistake(statement.where, f"'{statement.name}' has no SQL")
     if not statement.sql.endswith(";"):
         raise Mistake(statement.where, f"the SQL of '{statement.name}' does not end with a semicolon")
     highest = max((int(n) for n in PLACEHOLDER[dialect].findall(statement.sql)), default=0)
@@ -169,31 +210,62 @@ def check_body(statement, dialect):
                       f"'{statement.name}' uses parameter {highest}, but takes: names {len(statement.params)}")
 
 
+def expanded(sql, pieces, where, within=()):
+    """The SQL with its pieces; `within` are the names of those that it is in itself."""
+    lines = []
+    for line in sql.split("\n"):
+        match = INCLUDE.fullmatch(line)
+        if not match:
+            lines.append(line)
+            continue
+        piece = pieces.get(match[2])
+        if not piece:
+            raise Mistake(where, f"there is no piece '{match[2]}' to include")
+        if piece.name in within:
+            raise Mistake(where, f"the piece '{piece.name}' includes itself")
+        piece.included = True
+        inner = expanded(piece.sql, pieces, piece.where, (*within, piece.name))
+        lines += [match[1] + text if text else text for text in inner.split("\n")]
+    return "\n".join(lines)
+
+
 def parse_file(path, dialect):
+    """The statements and the pieces of a file, with their SQL as it stands there."""
     lines = path.read_text(encoding="utf-8").splitlines()
     index = 0
-    while index < len(lines) and not starts_statement(lines[index]):
+    while index < len(lines) and not starts_entry(lines[index]):
         if lines[index].strip() and comment_of(lines[index]) is None:
             raise Mistake(f"{path}:{index + 1}", "SQL before the first '-- name:'")
         index += 1
-    statements = []
+    entries = []
     while index < len(lines):
-        statement, index = parse_header(lines, index, path, dialect)
-        statement.sql, index = parse_body(lines, index)
-        check_body(statement, dialect)
-        statements.append(statement)
-    return statements
+        if starts_piece(lines[index]):
+            entry, index = parse_piece(lines, index, path)
+        else:
+            entry, index = parse_header(lines, index, path, dialect)
+        entry.sql, index = parse_body(lines, index)
+        if not entry.sql:
+            raise Mistake(entry.where, f"'{entry.name}' has no SQL")
+        entries.append(entry)
+    return entries
 
 
 def read_dialect(folder, dialect):
-    found = {}
+    """All statements by name, with their pieces in place."""
+    statements, pieces = {}, {}
     for path in sorted(folder.glob("*.sql")):
-        for statement in parse_file(path, dialect):
-            if statement.name in found:
-                raise Mistake(statement.where,
-                              f"the name '{statement.name}' was used before at {found[statement.name].where}")
-            found[statement.name] = statement
-    return found
+        for entry in parse_file(path, dialect):
+            found = pieces if isinstance(entry, Piece) else statements
+            if entry.name in found:
+                raise Mistake(entry.where, f"the name '{entry.name}' was used before at {found[entry.name].where}")
+            found[entry.name] = entry
+    for statement in statements.values():
+        statement.sql = expanded(statement.sql, pieces, statement.where)
+        check_body(statement, dialect)
+    for piece in pieces.values():
+        if not piece.included:
+            raise Mistake(piece.where, f"no statement includes the piece '{piece.name}'")
+    return statements
 
 
 def spell(statement, what):

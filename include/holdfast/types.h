@@ -154,7 +154,8 @@ typedef struct hf_workflow {
     hf_rate key_rate;
     int64_t created_at;
     int64_t updated_at;
-    int64_t due; /* runs: these counts are filled by hf_workflow_get and hf_workflow_list */
+    int64_t due; /* runs: these counts are filled by hf_workflow_get and hf_workflow_list, and end
+                    at 10,000 */
     int64_t delayed;
     int64_t leased;
     int64_t failed;

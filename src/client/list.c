@@ -9,6 +9,7 @@
 #include "client/read.h"
 #include "util/buffer.h"
 #include "util/error.h"
+#include "util/id.h"
 
 enum {
     DEFAULT_LIMIT = 50,
@@ -18,22 +19,32 @@ enum {
     GROWTH = 4,             /* of what is asked for from round to round */
 };
 
+/* How far a run's id may be from created_at, in milliseconds, before the index run_odd has it. */
+enum { ID_BEHIND = 1000, ID_AHEAD = 100 };
+
 #define PAGE_BYTES                                                                                 \
     (INT64_C(16) << 20) /* of input, state, result and error; one run may hold more */
 
+static const hf_id lowest;
 static const hf_id highest = { { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
                                  0xff, 0xff, 0xff, 0xff, 0xff } };
+
+/* A list by time goes through three ranges of ids. Where the ids of that time are, all runs are looked at; above and below,
+ * those whose ids tell another time. */
+enum range { ABOVE, WITHIN, BELOW };
 
 struct list {
     hf_client *client;
     const hf_filter *filter;
     bool brief;
     int limit;
-    hf_id before;   /* candidates come from before this */
+    hf_id before; /* candidates come from before this */
+    hf_id low;    /* the first id of the range at hand */
+    enum range range;
     hf_runs *page;  /* with room for `limit` */
     int64_t bytes;  /* in it */
     bool more;      /* one that matches and that the page has no room for */
-    bool exhausted; /* no candidates are left */
+    bool exhausted; /* no candidates are left in the range */
     int candidates; /* to ask for at once */
     enum hf__stmt source;
     int steps; /* of the newest to look at next, before the source is asked; 0: ask it */
@@ -59,6 +70,8 @@ static enum hf__stmt source_of(const hf_filter *filter)
         return HF__STMT_FIND_BY_SUBJECT;
     if (filter->tag)
         return HF__STMT_FIND_BY_TAG;
+    if (filter->flow_key)
+        return HF__STMT_FIND_BY_FLOW_KEY;
     if (filter->deleted)
         return HF__STMT_FIND_DELETED;
     if (filter->overdue)
@@ -78,8 +91,9 @@ static bool collects(const struct list *list)
 }
 
 /* What a source takes after the tenant, the cursor and how many. */
-static hf_code fill_source(struct hf__ask *ask, const hf_filter *filter, hf_error *err)
+static hf_code fill_source(struct hf__ask *ask, const struct list *list, hf_error *err)
 {
+    const hf_filter *filter = list->filter;
     struct hf__cell *c = hf__table_row(&ask->in, 0) + 3;
     char *end = NULL;
     switch (ask->stmt) {
@@ -88,6 +102,12 @@ static hf_code fill_source(struct hf__ask *ask, const hf_filter *filter, hf_erro
     case HF__STMT_FIND_BY_REFERENCE: c[0] = hf__text(filter->reference); return HF_OK;
     case HF__STMT_FIND_BY_SUBJECT: c[0] = hf__text(filter->subject); return HF_OK;
     case HF__STMT_FIND_BY_TAG: c[0] = hf__text(filter->tag); return HF_OK;
+    case HF__STMT_FIND_BY_FLOW_KEY: c[0] = hf__text(filter->flow_key); return HF_OK;
+    case HF__STMT_FIND_ODD:
+        c[0] = hf__uuid(&list->low);
+        c[1] = hf__number_or_null(filter->created_after);
+        c[2] = hf__number_or_null(filter->created_before);
+        return HF_OK;
     default: /* by workflow */
         end = filter->prefix ? hf__prefix_end(&ask->arena, filter->prefix) : NULL;
         c[0] = hf__text(filter->workflow);
@@ -95,6 +115,8 @@ static hf_code fill_source(struct hf__ask *ask, const hf_filter *filter, hf_erro
         c[2] = hf__text(end);
         if (ask->stmt == HF__STMT_FIND_BY_STATE)
             c[3] = hf__number(filter->statuses ? filter->statuses : (1u << HF_STATUS_COUNT) - 1);
+        if (ask->stmt == HF__STMT_COUNT_QUEUED)
+            c[3] = hf__number(filter->overdue);
         return filter->prefix && !end ? hf__nomem(err) : HF_OK;
     }
 }
@@ -107,11 +129,12 @@ static hf_code find(struct list *list, struct hf__ask *ask, int most, hf_error *
     if (ask->stmt == HF__STMT_FIND_NEWEST) {
         code = hf__filter_fill(ask, list->client, list->filter, &list->before, most, err);
         c[18] = hf__number_or_null(list->steps);
+        c[19] = hf__uuid(&list->low);
     } else {
         c[0] = hf__number(list->client->tenant_id);
         c[1] = hf__uuid(&list->before);
         c[2] = hf__number(most);
-        code = fill_source(ask, list->filter, err);
+        code = fill_source(ask, list, err);
     }
     return code == HF_OK ? hf__ask_send(ask, err) : code;
 }
@@ -120,16 +143,8 @@ static hf_code find(struct list *list, struct hf__ask *ask, int most, hf_error *
 static hf_code count_queued(struct list *list, int64_t *out, int most, hf_error *err)
 {
     struct hf__ask ask;
-    const hf_filter *filter = list->filter;
-    struct hf__cell *c = hf__ask_begin(&ask, list->client->engine, HF__STMT_COUNT_QUEUED);
-    char *end = filter->prefix ? hf__prefix_end(&ask.arena, filter->prefix) : NULL;
-    c[0] = hf__number(list->client->tenant_id);
-    c[1] = hf__number(most);
-    c[2] = hf__text(filter->workflow);
-    c[3] = hf__text(filter->prefix);
-    c[4] = hf__text(end);
-    c[5] = hf__number(filter->overdue);
-    hf_code code = filter->prefix && !end ? hf__nomem(err) : hf__ask_send(&ask, err);
+    hf__ask_begin(&ask, list->client->engine, HF__STMT_COUNT_QUEUED);
+    hf_code code = find(list, &ask, most, err);
     if (code == HF_OK)
         *out = hf__as_number(hf__table_row(&ask.out, 0)[0]);
     hf__ask_end(&ask);
@@ -255,12 +270,51 @@ static int first_steps(const struct list *list)
     return page > FIRST_STEPS ? page : FIRST_STEPS;
 }
 
+/* ---- Ranges ---- */
+
+/* The first id of those that regular runs of the time may have, and the first behind them. */
+static hf_id first_id(const hf_filter *filter)
+{
+    return filter->created_after ? hf__id_at(filter->created_after / 1000 - ID_BEHIND) : lowest;
+}
+
+static hf_id end_id(const hf_filter *filter)
+{
+    return filter->created_before ? hf__id_at(filter->created_before / 1000 + ID_AHEAD + 1)
+                                  : highest;
+}
+
+static void enter(struct list *list, enum range range)
+{
+    hf_id first = first_id(list->filter);
+    hf_id end = end_id(list->filter);
+    hf_id top = range == ABOVE ? highest : range == WITHIN ? end : first;
+    if (hf__id_compare(top, list->before) < 0)
+        list->before = top;
+    list->low = range == ABOVE ? end : range == WITHIN ? first : lowest;
+    list->range = range;
+    list->exhausted = false;
+    list->candidates = list->limit + 1;
+    list->source = range == WITHIN ? source_of(list->filter) : HF__STMT_FIND_ODD;
+    list->steps = first_steps(list);
+}
+
+/* Goes to the next range that may hold anything; false where there is none. */
+static bool find_range(struct list *list)
+{
+    bool passed = hf__id_compare(list->before, list->low) <= 0;
+    while ((list->exhausted || passed) && list->range < BELOW) {
+        enter(list, list->range + 1);
+        passed = hf__id_compare(list->before, list->low) <= 0;
+    }
+    return !list->exhausted && !passed;
+}
+
 static hf_code fill_page(struct list *list, hf_error *err)
 {
     hf_code code = HF_OK;
-    list->source = source_of(list->filter);
-    list->steps = first_steps(list);
-    while (code == HF_OK && !list->more && !list->exhausted)
+    enter(list, ABOVE);
+    while (code == HF_OK && !list->more && find_range(list))
         code = go_on(list, err);
     if (code == HF_OK && list->more) {
         char *next = hf__arena_alloc(hf__answer_arena(list->page), HF_ID_TEXT);

@@ -7,6 +7,7 @@
 #include "client/check.h"
 #include "client/client.h"
 #include "client/coverage.h"
+#include "client/live.h"
 #include "client/read.h"
 #include "util/buffer.h"
 #include "util/error.h"
@@ -178,9 +179,10 @@ static hf_code ask_workflows(hf_client *client, const char *name, const char *pr
     struct hf__cell *c = hf__ask_begin(&ask, client->engine, HF__STMT_LIST_WORKFLOWS);
     char *end = prefix ? hf__prefix_end(&ask.arena, prefix) : NULL;
     c[0] = hf__number(client->tenant_id);
-    c[1] = hf__text(name);
-    c[2] = hf__text(prefix);
-    c[3] = hf__text(end);
+    c[1] = hf__number(HF__MOST_QUEUED);
+    c[2] = hf__text(name);
+    c[3] = hf__text(prefix);
+    c[4] = hf__text(end);
     hf__table_init(&ask.out, arena, ask.out.ncolumns);
     hf_code code = prefix && !end ? hf__nomem(err) : hf__ask_send(&ask, err);
     if (code == HF_OK) {

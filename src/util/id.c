@@ -20,6 +20,14 @@ void hf__id_make(hf_id *out, int64_t now_us, struct hf__random *random)
     put_big_endian(out->bytes + 8, hf__random_u64(random) >> 2 | UINT64_C(1) << 63, 8);
 }
 
+hf_id hf__id_at(int64_t ms)
+{
+    const int64_t last = (INT64_C(1) << 48) - 1;
+    hf_id id = { { 0 } };
+    put_big_endian(id.bytes, (uint64_t)(ms < 0 ? 0 : ms > last ? last : ms), 6);
+    return id;
+}
+
 int hf__id_compare(hf_id a, hf_id b)
 {
     return memcmp(a.bytes, b.bytes, sizeof a.bytes);

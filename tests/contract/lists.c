@@ -109,6 +109,89 @@ static void a_filter_by_time_includes_its_start_and_not_its_end(void **state)
     expect_only(&filter, second);
 }
 
+/* ---- Ids that tell another time ---- */
+
+/* Milliseconds that a run was stored after its id was made: none, both ends of what lists take for granted, and more. */
+static const int64_t late_by[] = { 0,    1,    -99,    -100,    -101,    -102, 998,
+                                   999,  1000, 1001,   1002,    -60000,  7,    60000,
+                                   -500, 500,  360000, -360000, 86400000 };
+
+enum { ODD_RUNS = 3 * (sizeof late_by / sizeof *late_by) };
+
+struct odd_run {
+    hf_id id;
+    int64_t created_at;
+};
+
+static int newest_id_first(const void *left, const void *right)
+{
+    const struct odd_run *a = left;
+    const struct odd_run *b = right;
+    return memcmp(b->id.bytes, a->id.bytes, sizeof a->id.bytes);
+}
+
+static int64_t id_ms(hf_id id)
+{
+    int64_t ms = 0;
+    for (int i = 0; i < 6; i++)
+        ms = ms << 8 | id.bytes[i];
+    return ms;
+}
+
+/* In the order of lists. */
+static void trigger_odd_runs(struct odd_run *runs)
+{
+    hf_trigger_spec spec = spec_of(WORK);
+    spec.flow_key = "odd";
+    for (size_t i = 0; i < ODD_RUNS; i++) {
+        runs[i].id = trigger_spec(&spec);
+        runs[i].created_at = (id_ms(runs[i].id) + late_by[i % (ODD_RUNS / 3)]) * 1000;
+        sql("UPDATE run SET created_at = %lld WHERE id = %s", (long long)runs[i].created_at,
+            sql_id(runs[i].id));
+    }
+    qsort(runs, ODD_RUNS, sizeof *runs, newest_id_first);
+}
+
+static void expect_in_time(const struct odd_run *runs, hf_filter filter)
+{
+    size_t next = 0;
+    for (const hf_runs *page = NULL; !page || page->next; filter.cursor = page->next) {
+        page = list(&filter);
+        for (size_t k = 0; k < page->count; k++, next++) {
+            while (next < ODD_RUNS &&
+                   ((filter.created_after && runs[next].created_at < filter.created_after) ||
+                    (filter.created_before && runs[next].created_at >= filter.created_before)))
+                next++;
+            assert_true(next < ODD_RUNS && hf_id_equal(page->items[k].id, runs[next].id));
+        }
+    }
+    for (; next < ODD_RUNS; next++)
+        assert_true((filter.created_after && runs[next].created_at < filter.created_after) ||
+                    (filter.created_before && runs[next].created_at >= filter.created_before));
+}
+
+static void runs_whose_ids_tell_another_time_are_found_by_their_time(void **state)
+{
+    struct odd_run runs[ODD_RUNS];
+    hf_filter filters[] = { HF_FILTER_INIT, HF_FILTER_INIT, HF_FILTER_INIT };
+    (void)state;
+    trigger_odd_runs(runs);
+    filters[1].workflow = WORK;
+    filters[1].statuses = 1u << HF_PENDING;
+    filters[2].flow_key = "odd";
+    for (size_t i = 0; i < ODD_RUNS; i++)
+        for (size_t k = 0; k < sizeof filters / sizeof *filters; k++) {
+            hf_filter filter = filters[k];
+            filter.limit = i % 2 ? 4 : 100;
+            filter.created_after = runs[i].created_at;
+            expect_in_time(runs, filter);
+            filter.created_before = runs[i].created_at + 1000;
+            expect_in_time(runs, filter);
+            filter.created_after = 0;
+            expect_in_time(runs, filter);
+        }
+}
+
 static void a_filter_by_step_and_by_parent(void **state)
 {
     const hf_claimed *held = claim_new();
@@ -285,7 +368,7 @@ static void rare_runs_are_found_behind_a_crowd_by_every_filter(void **state)
     (void)state;
     define("rare.one");
     hf_trigger_spec spec = spec_of("rare.one");
-    spec.key = spec.subject = spec.reference = "rare";
+    spec.key = spec.subject = spec.reference = spec.flow_key = "rare";
     spec.tags = tags;
     spec.tag_count = 1;
     spec.delay = HF_HOURS(1);
@@ -302,6 +385,7 @@ static void rare_runs_are_found_behind_a_crowd_by_every_filter(void **state)
         { .version = any.version, .subject = "rare" },
         { .version = any.version, .reference = "rare" },
         { .version = any.version, .tag = "rare" },
+        { .version = any.version, .flow_key = "rare" },
         { .version = any.version, .prefix = "rare.", .statuses = 1u << HF_PENDING },
     };
     for (size_t i = 0; i < sizeof one / sizeof *one; i++)
@@ -548,6 +632,7 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(every_text_filter_finds_its_run_and_no_other),
     CONTRACT_TEST(filters_together_must_all_match),
     CONTRACT_TEST(a_filter_by_time_includes_its_start_and_not_its_end),
+    CONTRACT_TEST(runs_whose_ids_tell_another_time_are_found_by_their_time),
     CONTRACT_TEST(a_filter_by_step_and_by_parent),
     CONTRACT_TEST(the_overdue_are_due_but_not_begun_or_past_their_deadline),
     CONTRACT_TEST(deleted_runs_are_hidden_unless_asked_for),

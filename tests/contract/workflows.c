@@ -201,6 +201,12 @@ static void more_than_are_counted_of_one_kind_hide_none_of_another(void **state)
     assert_int_equal(queue->delayed, HF__MOST_QUEUED);
     assert_int_equal(queue->waiting, 3);
     assert_int_equal(queue->leased, 0);
+    assert_int_equal(workflow(WORK)->delayed, HF__MOST_QUEUED);
+    advance(HF_MINUTES(1));
+    const hf_workflow *found = workflow(WORK);
+    assert_int_equal(found->due, HF__MOST_QUEUED);
+    assert_int_equal(found->delayed, 3);
+    assert_int_equal(found->leased, 0);
 }
 
 static const struct CMUnitTest tests[] = {

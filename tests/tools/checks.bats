@@ -67,6 +67,17 @@ log()
     done
 }
 
+@test "a piece that rewrites the journal is found wherever it stands" {
+    mkdir -p src/sql
+    printf -- '-- name: purge\nDELETE FROM run WHERE 1;\n-- piece: gone\nDELETE FROM event\n-- name: more\nDELETE FROM run;\n' \
+        >src/sql/purge.sql
+    run "$HOLDFAST_SOURCE/tools/check_sql.py" src
+    echo "$output"
+    [ "$status" -eq 1 ]
+    [ "${#lines[@]}" -eq 1 ]
+    [[ "$output" == src/sql/purge.sql:4:* ]]
+}
+
 @test "a link to nowhere is found" {
     printf '# Some heading\n[here](#some-heading) [web](https://example.org) [there](other.md#its-part)\n' >README.md
     printf '## Its part\n' >other.md

@@ -180,3 +180,78 @@ print_tables()
     echo 'SELECT 1;' >sql/sqlite/migrate/003_late.sql
     refuses "sql/sqlite/migrate/003_late.sql: expected migration 002"
 }
+
+# ---- Pieces ----
+
+piece()
+{
+    printf -- '-- piece: %s\n-- A sentence.\n%s\n\n' "$@"
+}
+
+@test "a piece takes the place of what includes it, indented like it, also in another file" {
+    for dialect in postgres sqlite; do
+        { piece both $'a = 1\n  AND b = 2'; } >"sql/$dialect/above.sql"
+        statement one nothing nothing $'SELECT 1\n WHERE\n   -- include: both\n;' >>"sql/$dialect/run.sql"
+        statement two nothing nothing $'-- include: both\n;' >>"sql/$dialect/run.sql"
+    done
+    embed
+    [ "$status" -eq 0 ]
+    print_tables 'printf("%s|%s", hf__sqlite_statements[HF__STMT_ONE].sql, hf__postgres_statements[HF__STMT_TWO].sql);'
+    [ "$output" = $'SELECT 1\n WHERE\n   a = 1\n     AND b = 2\n;|a = 1\n  AND b = 2\n;' ]
+}
+
+@test "a piece may include another, twice" {
+    for dialect in postgres sqlite; do
+        { piece outer $'x\n -- include: inner\n-- include: inner'; piece inner 'y'; } >"sql/$dialect/zz.sql"
+        statement one nothing nothing $'-- include: outer\n;' >>"sql/$dialect/run.sql"
+    done
+    embed
+    [ "$status" -eq 0 ]
+    print_tables 'fputs(hf__sqlite_statements[HF__STMT_ONE].sql, stdout);'
+    [ "$output" = $'x\n y\ny\n;' ]
+}
+
+@test "an unknown piece is refused" {
+    statement one nothing nothing $'-- include: nowhere\n;' >>sql/postgres/run.sql
+    refuses "sql/postgres/run.sql:6: there is no piece 'nowhere' to include"
+}
+
+@test "a piece of the other dialect is unknown" {
+    piece other 'SELECT 1' >>sql/sqlite/run.sql
+    statement one nothing nothing $'-- include: other\n;' >>sql/postgres/run.sql
+    refuses "sql/postgres/run.sql:6: there is no piece 'other' to include"
+}
+
+@test "a piece that nothing includes is refused" {
+    piece alone 'SELECT 1' >>sql/sqlite/run.sql
+    refuses "sql/sqlite/run.sql:6: no statement includes the piece 'alone'"
+}
+
+@test "a piece that includes itself by another is refused" {
+    { piece first '-- include: second'; piece second '-- include: first'; } >>sql/postgres/run.sql
+    statement one nothing nothing $'-- include: first\n;' >>sql/postgres/run.sql
+    refuses "sql/postgres/run.sql:10: the piece 'first' includes itself"
+}
+
+@test "a repeated piece is refused" {
+    { piece same 'x'; piece same 'x'; } >>sql/postgres/run.sql
+    refuses "sql/postgres/run.sql:10: the name 'same' was used before at sql/postgres/run.sql:6"
+}
+
+@test "a piece without SQL is refused" {
+    piece empty '' >>sql/postgres/run.sql
+    refuses "sql/postgres/run.sql:6: 'empty' has no SQL"
+}
+
+@test "a piece takes and gives nothing of its own" {
+    printf -- '-- piece: odd\n-- takes: nothing\nx\n' >>sql/postgres/run.sql
+    refuses "sql/postgres/run.sql:7: a piece has no such line: 'takes: nothing'"
+}
+
+@test "a parameter of a piece counts for what includes it" {
+    for dialect in postgres sqlite; do
+        piece deep 'SELECT $2 ?2' >>"sql/$dialect/run.sql"
+        statement one 'one (id uuid)' nothing $'-- include: deep\n;' >>"sql/$dialect/run.sql"
+    done
+    refuses "sql/postgres/run.sql:10: 'one' uses parameter 2, but takes: names 1"
+}

@@ -51,6 +51,18 @@ static void ids_of_one_microsecond_differ(void **state)
     assert_false(hf_id_equal(made(1000, 1), made(1000, 2)));
 }
 
+static void the_lowest_id_of_a_millisecond_lies_between_its_ids_and_those_before(void **state)
+{
+    const int64_t now = INT64_C(1763241651123);
+    (void)state;
+    for (uint64_t seed = 0; seed < 50; seed++) {
+        assert_true(hf__id_compare(hf__id_at(now), made(now * 1000, seed)) < 0);
+        assert_true(hf__id_compare(hf__id_at(now), made(now * 1000 - 1, seed)) > 0);
+    }
+    assert_true(hf_id_is_zero(hf__id_at(-1)));
+    assert_true(hf__id_compare(hf__id_at(INT64_MAX), hf__id_at(INT64_C(1) << 47)) > 0);
+}
+
 static void a_time_before_the_epoch_is_taken_as_the_epoch(void **state)
 {
     (void)state;
@@ -143,6 +155,7 @@ int main(void)
         cmocka_unit_test(an_id_starts_with_its_milliseconds),
         cmocka_unit_test(a_later_microsecond_makes_a_larger_id),
         cmocka_unit_test(ids_of_one_microsecond_differ),
+        cmocka_unit_test(the_lowest_id_of_a_millisecond_lies_between_its_ids_and_those_before),
         cmocka_unit_test(a_time_before_the_epoch_is_taken_as_the_epoch),
         cmocka_unit_test(an_id_is_read_back_as_it_was_written),
         cmocka_unit_test(the_text_form_is_lower_case_with_dashes),

@@ -248,6 +248,31 @@ SELECT l.id, least(f.slots, coalesce(f.key_max_running - c.running, 2147483647))
      WHERE r.slot = f.id AND r.lane = l.id AND f.key_max_running IS NOT NULL AND r.status = 1
                    AND (r.deleted_at IS NULL OR r.run_at > t.now)) c;
 
+-- piece: lower_priorities
+-- How a walk `head` over lanes goes on from a priority to the next lower one that has unfinished runs, by skipping through
+-- run_claim.
+UNION ALL
+SELECT p.lane, h.priority, h.run_at
+  FROM head p
+ CROSS JOIN LATERAL (
+    SELECT r.priority, r.run_at FROM holdfast.run r
+     WHERE r.lane = p.lane AND r.priority < p.priority
+       AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
+     ORDER BY r.priority DESC, r.run_at LIMIT 1) h
+
+-- piece: heads
+-- The lanes of workflow `w` and their priorities that have unfinished runs, with the earliest time of each.
+WITH RECURSIVE head AS (
+    SELECT l.id AS lane, h.priority, h.run_at
+      FROM holdfast.lane l
+     CROSS JOIN LATERAL (
+        SELECT r.priority, r.run_at FROM holdfast.run r
+         WHERE r.lane = l.id AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
+         ORDER BY r.priority DESC, r.run_at LIMIT 1) h
+     WHERE l.workflow_id = w.id
+    -- include: lower_priorities
+)
+
 -- name: find_heads
 -- For each lane its priorities that have unfinished runs, with the earliest run_at of each, by skipping through
 -- run_claim. Serves: workers looking for work and for how long to sleep.
@@ -260,14 +285,7 @@ WITH RECURSIVE head AS (
         SELECT r.priority, r.run_at FROM holdfast.run r
          WHERE r.lane = l.lane::int AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
          ORDER BY r.priority DESC, r.run_at LIMIT 1) h
-    UNION ALL
-    SELECT p.lane, h.priority, h.run_at
-      FROM head p
-     CROSS JOIN LATERAL (
-        SELECT r.priority, r.run_at FROM holdfast.run r
-         WHERE r.lane = p.lane AND r.priority < p.priority
-           AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
-         ORDER BY r.priority DESC, r.run_at LIMIT 1) h
+    -- include: lower_priorities
 )
 SELECT h.lane, h.priority, h.run_at, holdfast.now() FROM head h;
 

@@ -1,3 +1,26 @@
+-- piece: run_filter
+-- Which runs `r`, of workflow `w` and lane `l`, a filter takes. Its parameters are the first 18 of what includes it; 1 to 3
+-- are the tenant, the cursor and how many. The engine's own are left out unless a workflow, a parent or a prefix of theirs
+-- is named.
+AND ($4 = 0 OR (1 << r.status) & $4 <> 0)
+AND ($5::text IS NULL OR w.name = $5) AND ($6::text IS NULL OR (w.name >= $6 AND w.name < $7))
+AND ($5::text IS NOT NULL OR starts_with($6::text, 'holdfast.') OR $13::uuid IS NOT NULL
+     OR w.name < 'holdfast.' OR w.name >= 'holdfast/')
+AND ($8::text IS NULL OR r.key = $8) AND ($9::text IS NULL OR r.subject = $9)
+AND ($10::text IS NULL OR r.reference = $10)
+AND ($11::text IS NULL OR EXISTS (SELECT 1 FROM holdfast.run_tag g
+                                   WHERE g.tenant_id = $1 AND g.tag = $11 AND g.run_id = r.id))
+AND ($12::text IS NULL OR r.current_step = $12) AND ($13::uuid IS NULL OR r.parent = $13)
+AND ($14::bigint IS NULL OR r.created_at >= $14) AND ($15::bigint IS NULL OR r.created_at < $15)
+AND (NOT $16 OR (r.status <= 3 AND (r.timeout_at <= holdfast.now()
+                                    OR (r.status IN (0, 2) AND r.run_at <= holdfast.now()))))
+AND (r.deleted_at IS NOT NULL) = $17 AND ($18::text IS NULL OR l.flow_key = $18)
+
+-- piece: workflow_filter
+-- Which workflows `w` a filter takes: one, or all that begin so. The engine's own only if they are named.
+AND ($4::text IS NULL OR w.name = $4) AND ($5::text IS NULL OR (w.name >= $5 AND w.name < $6))
+AND ($4::text IS NOT NULL OR starts_with($5::text, 'holdfast.') OR w.name < 'holdfast.' OR w.name >= 'holdfast/')
+
 -- name: read_runs
 -- Those of the runs named (JSON, newest first) that match, until they are `most` or hold more than `bytes` together;
 -- total is what they hold so far. `brief` leaves input, state, result and error out. What was found a moment ago is
@@ -30,19 +53,7 @@ SELECT r.id, t.name, w.name, r.key, r.status, r.priority, r.attempt, coalesce(r.
                   JOIN holdfast.workflow w ON w.id = r.workflow_id
                   JOIN holdfast.lane l ON l.id = r.lane
                  WHERE r.id < $2
-                 AND ($4 = 0 OR (1 << r.status) & $4 <> 0)
-                 AND ($5::text IS NULL OR w.name = $5) AND ($6::text IS NULL OR (w.name >= $6 AND w.name < $7))
-                 AND ($5::text IS NOT NULL OR starts_with($6::text, 'holdfast.') OR $13::uuid IS NOT NULL
-                      OR w.name < 'holdfast.' OR w.name >= 'holdfast/')
-                 AND ($8::text IS NULL OR r.key = $8) AND ($9::text IS NULL OR r.subject = $9)
-                 AND ($10::text IS NULL OR r.reference = $10)
-                 AND ($11::text IS NULL OR EXISTS (SELECT 1 FROM holdfast.run_tag g
-                                                    WHERE g.tenant_id = $1 AND g.tag = $11 AND g.run_id = r.id))
-                 AND ($12::text IS NULL OR r.current_step = $12) AND ($13::uuid IS NULL OR r.parent = $13)
-                 AND ($14::bigint IS NULL OR r.created_at >= $14) AND ($15::bigint IS NULL OR r.created_at < $15)
-                 AND (NOT $16 OR (r.status <= 3 AND (r.timeout_at <= holdfast.now()
-                                                     OR (r.status IN (0, 2) AND r.run_at <= holdfast.now()))))
-                 AND (r.deleted_at IS NOT NULL) = $17 AND ($18::text IS NULL OR l.flow_key = $18)
+                 -- include: run_filter
                  ORDER BY r.id DESC LIMIT $3) c) r
   JOIN holdfast.workflow w ON w.id = r.workflow_id
   JOIN holdfast.tenant t ON t.id = r.tenant_id
@@ -51,38 +62,27 @@ SELECT r.id, t.name, w.name, r.key, r.status, r.priority, r.attempt, coalesce(r.
  ORDER BY r.id DESC;
 
 -- name: find_newest
--- The newest runs of a tenant that match, before a cursor; no more than `steps` runs are looked at. Where these hold fewer
--- than `most`, the last one that was looked at follows: there it goes on. The engine's own are left out unless a workflow,
--- a parent or a prefix of theirs is named. Served by the primary key, read backwards. Serves: list, bulk operations.
+-- The newest runs of a tenant that match, before a cursor and from `low` on; no more than `steps` runs are looked at. Where
+-- these hold fewer than `most`, the last one that was looked at follows: there it goes on. Served by the primary key, read
+-- backwards. Serves: list, bulk operations.
 -- takes: one (tenant int, before uuid, most int, statuses int, workflow text, prefix text, prefix_end text, key text,
 --   subject text, reference text, tag text, current_step text, parent uuid, created_after bigint, created_before
 --   bigint, overdue bool, deleted bool, flow_key text,
---   steps int)
+--   steps int, low uuid)
 -- gives: (id uuid, matches bool)
 SELECT f.id, f.matches
   FROM ((SELECT r.id, true AS matches
           FROM (SELECT x.* FROM holdfast.run x
-                 WHERE x.tenant_id = $1 AND x.id < $2 ORDER BY x.id DESC LIMIT $19) r
+                 WHERE x.tenant_id = $1 AND x.id < $2 AND x.id >= $20 ORDER BY x.id DESC LIMIT $19) r
           JOIN holdfast.workflow w ON w.id = r.workflow_id
           JOIN holdfast.lane l ON l.id = r.lane
          WHERE true
-           AND ($4 = 0 OR (1 << r.status) & $4 <> 0)
-           AND ($5::text IS NULL OR w.name = $5) AND ($6::text IS NULL OR (w.name >= $6 AND w.name < $7))
-           AND ($5::text IS NOT NULL OR starts_with($6::text, 'holdfast.') OR $13::uuid IS NOT NULL
-                OR w.name < 'holdfast.' OR w.name >= 'holdfast/')
-           AND ($8::text IS NULL OR r.key = $8) AND ($9::text IS NULL OR r.subject = $9)
-           AND ($10::text IS NULL OR r.reference = $10)
-           AND ($11::text IS NULL OR EXISTS (SELECT 1 FROM holdfast.run_tag g
-                                              WHERE g.tenant_id = $1 AND g.tag = $11 AND g.run_id = r.id))
-           AND ($12::text IS NULL OR r.current_step = $12) AND ($13::uuid IS NULL OR r.parent = $13)
-           AND ($14::bigint IS NULL OR r.created_at >= $14) AND ($15::bigint IS NULL OR r.created_at < $15)
-           AND (NOT $16 OR (r.status <= 3 AND (r.timeout_at <= holdfast.now()
-                                               OR (r.status IN (0, 2) AND r.run_at <= holdfast.now()))))
-           AND (r.deleted_at IS NOT NULL) = $17 AND ($18::text IS NULL OR l.flow_key = $18)
+           -- include: run_filter
          ORDER BY r.id DESC LIMIT $3)
         UNION ALL
         (SELECT x.id, false FROM holdfast.run x
-          WHERE $19::int IS NOT NULL AND x.tenant_id = $1 AND x.id < $2 ORDER BY x.id DESC LIMIT 1 OFFSET $19 - 1)) f
+          WHERE $19::int IS NOT NULL AND x.tenant_id = $1 AND x.id < $2 AND x.id >= $20
+          ORDER BY x.id DESC LIMIT 1 OFFSET $19 - 1)) f
  LIMIT $3;
 
 -- name: find_by_subject
@@ -132,6 +132,39 @@ SELECT r.id FROM holdfast.run r
  WHERE r.tenant_id = $1 AND r.parent IS NOT NULL AND r.parent >= $4 AND (r.parent, r.id) < ($4, $2)
  ORDER BY r.parent DESC, r.id DESC LIMIT $3;
 
+-- name: find_by_flow_key
+-- Runs with a flow key, deleted or not, before a cursor: the newest of its lane in each workflow. A lane with the number of
+-- its workflow, which is the workflow's own unless numbers were lost in a crash, has no index. Served by lane_key and
+-- run_flow. Serves: list, bulk operations.
+-- takes: one (tenant int, before uuid, most int, flow_key text)
+-- gives: (id uuid)
+SELECT n.id
+  FROM holdfast.workflow w
+ CROSS JOIN LATERAL (
+    SELECT l.id FROM holdfast.lane l WHERE l.workflow_id = w.id AND coalesce(l.flow_key, '') = $4 OFFSET 0) l
+ CROSS JOIN LATERAL (
+    (SELECT x.id FROM holdfast.run x
+      WHERE x.lane = l.id AND x.lane <> x.workflow_id AND x.id < $2
+      ORDER BY x.id DESC LIMIT $3)
+    UNION ALL
+    (SELECT x.id FROM holdfast.run x
+      WHERE l.id = w.id AND x.tenant_id = $1 AND x.lane = l.id AND x.id < $2
+      ORDER BY x.tenant_id DESC, x.id DESC LIMIT $3)) n
+ WHERE w.tenant_id = $1
+ ORDER BY n.id DESC LIMIT $3;
+
+-- name: find_odd
+-- Runs of a tenant, deleted or not, between two ids and made in a span of time, whose ids tell another time than the one at
+-- which they were made. Served by run_odd, which is empty where clocks are right. Serves: list, bulk operations by time.
+-- takes: one (tenant int, before uuid, most int, low uuid, created_after bigint, created_before bigint)
+-- gives: (id uuid)
+SELECT r.id FROM holdfast.run r
+ WHERE r.tenant_id = $1 AND r.id < $2 AND r.id >= $4
+   AND uuid_send(r.id) NOT BETWEEN int8send((r.created_at / 1000 - 1000) << 16)
+                               AND int8send((r.created_at / 1000 + 101) << 16)
+   AND ($5::bigint IS NULL OR r.created_at >= $5) AND ($6::bigint IS NULL OR r.created_at < $6)
+ ORDER BY r.id DESC LIMIT $3;
+
 -- name: find_deleted
 -- Deleted runs, before a cursor: the newest of each workflow, of which there are few. Served by run_deleted_id. Serves: list,
 -- bulk operations.
@@ -144,8 +177,7 @@ SELECT r.id
      WHERE x.workflow_id = w.id AND coalesce(x.deleted_at, 0) > 0 AND x.id < $2
      ORDER BY x.id DESC LIMIT $3) r
  WHERE w.tenant_id = $1
-   AND ($4::text IS NULL OR w.name = $4) AND ($5::text IS NULL OR (w.name >= $5 AND w.name < $6))
-   AND ($4::text IS NOT NULL OR starts_with($5::text, 'holdfast.') OR w.name < 'holdfast.' OR w.name >= 'holdfast/')
+   -- include: workflow_filter
  ORDER BY r.id DESC LIMIT $3;
 
 -- name: find_by_state
@@ -174,36 +206,19 @@ SELECT n.id
            AND x.status = 0 AND x.id < $2 OFFSET 0) r
      WHERE l.workflow_id = w.id AND $7 & 1 <> 0) n
  WHERE w.tenant_id = $1
-   AND ($4::text IS NULL OR w.name = $4) AND ($5::text IS NULL OR (w.name >= $5 AND w.name < $6))
-   AND ($4::text IS NOT NULL OR starts_with($5::text, 'holdfast.') OR w.name < 'holdfast.' OR w.name >= 'holdfast/')
+   -- include: workflow_filter
  ORDER BY n.id DESC LIMIT $3;
 
 -- name: find_overdue
--- Runs that are due but not begun, or past their deadline, before a cursor: what lies in the past of run_claim, found by
--- skipping through its lanes and priorities, and what is held. A deadline of what is not held is in run_claim as well.
+-- Runs that are due but not begun, or past their deadline, before a cursor: what lies in the past of run_claim, and what is
+-- held. A deadline of what is not held is in run_claim as well.
 -- Served by run_claim and run_state. Serves: list, bulk operations, where find_newest did not find enough.
 -- takes: one (tenant int, before uuid, most int, workflow text, prefix text, prefix_end text)
 -- gives: (id uuid)
 SELECT n.id
   FROM holdfast.workflow w
  CROSS JOIN LATERAL (
-    WITH RECURSIVE head AS (
-        SELECT l.id AS lane, h.priority
-          FROM holdfast.lane l
-         CROSS JOIN LATERAL (
-            SELECT r.priority FROM holdfast.run r
-             WHERE r.lane = l.id AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
-             ORDER BY r.priority DESC LIMIT 1) h
-         WHERE l.workflow_id = w.id
-        UNION ALL
-        SELECT p.lane, h.priority
-          FROM head p
-         CROSS JOIN LATERAL (
-            SELECT r.priority FROM holdfast.run r
-             WHERE r.lane = p.lane AND r.priority < p.priority
-               AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
-             ORDER BY r.priority DESC LIMIT 1) h
-    )
+    -- include: heads
     SELECT r.id
       FROM head h
      CROSS JOIN LATERAL (
@@ -217,47 +232,28 @@ SELECT n.id
        AND x.timeout_at <= holdfast.now()
        AND x.id < $2) n
  WHERE w.tenant_id = $1
-   AND ($4::text IS NULL OR w.name = $4) AND ($5::text IS NULL OR (w.name >= $5 AND w.name < $6))
-   AND ($4::text IS NOT NULL OR starts_with($5::text, 'holdfast.') OR w.name < 'holdfast.' OR w.name >= 'holdfast/')
+   -- include: workflow_filter
  ORDER BY n.id DESC LIMIT $3;
 
 -- name: count_queued
 -- How many runs some workflows have in run_claim, or how many of them are due there, to a limit: what find_by_state and
--- find_overdue would have to collect. Lanes and priorities are found by skipping. Served by run_claim. Serves: list, bulk
--- operations, before they collect.
--- takes: one (tenant int, most int, workflow text, prefix text, prefix_end text, overdue bool)
+-- find_overdue would have to collect. The cursor is ignored. Served by run_claim. Serves: list, bulk operations, before they
+-- collect.
+-- takes: one (tenant int, before uuid, most int, workflow text, prefix text, prefix_end text, overdue bool)
 -- gives: (count bigint)
 SELECT count(*)
   FROM (SELECT 1
           FROM holdfast.workflow w
          CROSS JOIN LATERAL (
-            WITH RECURSIVE head AS (
-                SELECT l.id AS lane, h.priority
-                  FROM holdfast.lane l
-                 CROSS JOIN LATERAL (
-                    SELECT r.priority FROM holdfast.run r
-                     WHERE r.lane = l.id AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
-                     ORDER BY r.priority DESC LIMIT 1) h
-                 WHERE l.workflow_id = w.id
-                UNION ALL
-                SELECT p.lane, h.priority
-                  FROM head p
-                 CROSS JOIN LATERAL (
-                    SELECT r.priority FROM holdfast.run r
-                     WHERE r.lane = p.lane AND r.priority < p.priority
-                       AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
-                     ORDER BY r.priority DESC LIMIT 1) h
-            )
+            -- include: heads
             SELECT 1
               FROM head h
              CROSS JOIN LATERAL (
                 SELECT 1 FROM holdfast.run x
                  WHERE x.lane = h.lane AND x.priority = h.priority
-                   AND x.run_at <= CASE WHEN $6 THEN holdfast.now() ELSE 9223372036854775807 END
-                   AND x.status <= 3 AND x.deleted_at IS NULL AND x.run_at IS NOT NULL LIMIT $2) r
-             LIMIT $2) n
-         WHERE w.tenant_id = $1
-           AND ($3::text IS NULL OR w.name = $3) AND ($4::text IS NULL OR (w.name >= $4 AND w.name < $5))
-           AND ($3::text IS NOT NULL OR starts_with($4::text, 'holdfast.') OR w.name < 'holdfast.'
-                OR w.name >= 'holdfast/')
-         LIMIT $2) c;
+                   AND x.run_at <= CASE WHEN $7 THEN holdfast.now() ELSE 9223372036854775807 END
+                   AND x.status <= 3 AND x.deleted_at IS NULL AND x.run_at IS NOT NULL LIMIT $3) r
+             LIMIT $3) n
+         WHERE w.tenant_id = $1 AND ($2::uuid IS NULL OR true)
+           -- include: workflow_filter
+         LIMIT $3) c;

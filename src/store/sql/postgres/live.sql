@@ -30,6 +30,24 @@ SELECT e.event_at / 60000000, e.event_name, count(*)
                    OFFSET 0)
  GROUP BY 1, 2;
 
+-- piece: due_runs
+-- Since when runs under `head` wait for a worker, to a limit.
+SELECT r.run_at
+  FROM head h
+ CROSS JOIN LATERAL (
+    SELECT c.run_at FROM holdfast.run c
+     WHERE c.lane = h.lane AND c.priority = h.priority AND c.run_at <= holdfast.now()
+       AND c.status <= 3 AND c.deleted_at IS NULL AND c.run_at IS NOT NULL AND c.status IN (0, 2)
+     ORDER BY c.run_at LIMIT $2) r
+ LIMIT $2
+
+-- piece: leased_and_failed_counts
+-- How many runs of workflow `w` are held, and how many have failed, to a limit.
+(SELECT count(*) FROM (SELECT 1 FROM holdfast.run r WHERE r.workflow_id = w.id AND r.status = 1
+                          AND r.status + 0 >= 1 AND r.deleted_at IS NULL LIMIT $2) x),
+(SELECT count(*) FROM (SELECT 1 FROM holdfast.run r WHERE r.workflow_id = w.id AND r.status = 5
+                          AND r.deleted_at IS NULL LIMIT $2) x)
+
 -- name: measure_queues
 -- How much each workflow of a tenant has to do. No more than `most` of its runs are counted of each kind, so that it stays
 -- cheap whatever is queued. Those that are delayed lie among others that have a time ahead, and those that wait for a time
@@ -44,40 +62,17 @@ SELECT w.name, w.paused, d.due, d.delayed,
                   FROM (SELECT r.run_at FROM holdfast.run r WHERE r.workflow_id = w.id AND r.status = 2
                            AND r.status + 0 >= 1 AND r.deleted_at IS NULL LIMIT 3 * $2) x
                  WHERE x.run_at > holdfast.now() LIMIT $2) y),
-       (SELECT count(*) FROM (SELECT 1 FROM holdfast.run r WHERE r.workflow_id = w.id AND r.status = 1
-                                 AND r.status + 0 >= 1 AND r.deleted_at IS NULL LIMIT $2) x),
-       (SELECT count(*) FROM (SELECT 1 FROM holdfast.run r WHERE r.workflow_id = w.id AND r.status = 5
-                                 AND r.deleted_at IS NULL LIMIT $2) x),
+       -- include: leased_and_failed_counts
+       ,
        d.oldest
   FROM holdfast.workflow w
  CROSS JOIN LATERAL (
-    WITH RECURSIVE head AS (
-        SELECT l.id AS lane, h.priority
-          FROM holdfast.lane l
-         CROSS JOIN LATERAL (
-            SELECT r.priority FROM holdfast.run r
-             WHERE r.lane = l.id AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
-             ORDER BY r.priority DESC, r.run_at LIMIT 1) h
-         WHERE l.workflow_id = w.id
-        UNION ALL
-        SELECT p.lane, h.priority
-          FROM head p
-         CROSS JOIN LATERAL (
-            SELECT r.priority FROM holdfast.run r
-             WHERE r.lane = p.lane AND r.priority < p.priority
-               AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
-             ORDER BY r.priority DESC, r.run_at LIMIT 1) h
-    )
+    -- include: heads
     SELECT past.due, past.oldest, ahead.delayed
       FROM (SELECT count(*) AS due, min(x.run_at) AS oldest
-              FROM (SELECT r.run_at
-                      FROM head h
-                     CROSS JOIN LATERAL (
-                        SELECT c.run_at FROM holdfast.run c
-                         WHERE c.lane = h.lane AND c.priority = h.priority AND c.run_at <= holdfast.now()
-                           AND c.status <= 3 AND c.deleted_at IS NULL AND c.run_at IS NOT NULL AND c.status IN (0, 2)
-                         ORDER BY c.run_at LIMIT $2) r
-                     LIMIT $2) x) past
+              FROM (
+                    -- include: due_runs
+                   ) x) past
      CROSS JOIN (SELECT count(*) AS delayed
                    FROM (SELECT 1
                            FROM (SELECT r.status

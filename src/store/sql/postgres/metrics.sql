@@ -28,23 +28,7 @@ SELECT w.tenant_id, w.tenant, w.name, w.paused, d.due, d.delayed, d.leased, f.fa
       FROM (SELECT 1 FROM holdfast.run x
              WHERE x.workflow_id = w.id AND x.status = 5 AND x.deleted_at IS NULL LIMIT $3) r) f
  CROSS JOIN LATERAL (
-    WITH RECURSIVE head AS (
-        SELECT l.id AS lane, h.priority, h.run_at
-          FROM holdfast.lane l
-         CROSS JOIN LATERAL (
-            SELECT r.priority, r.run_at FROM holdfast.run r
-             WHERE r.lane = l.id AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
-             ORDER BY r.priority DESC, r.run_at LIMIT 1) h
-         WHERE l.workflow_id = w.id
-        UNION ALL
-        SELECT p.lane, h.priority, h.run_at
-          FROM head p
-         CROSS JOIN LATERAL (
-            SELECT r.priority, r.run_at FROM holdfast.run r
-             WHERE r.lane = p.lane AND r.priority < p.priority
-               AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
-             ORDER BY r.priority DESC, r.run_at LIMIT 1) h
-    )
+    -- include: heads
     SELECT min(h.run_at) AS run_at FROM head h) o;
 
 -- name: measure_store

@@ -63,19 +63,7 @@ SELECT count(*)
   JOIN holdfast.tenant t ON t.id = r.tenant_id
   JOIN holdfast.lane l ON l.id = r.lane
  WHERE r.tenant_id = $1 AND ($2::uuid IS NULL OR true)
-   AND ($4 = 0 OR (1 << r.status) & $4 <> 0)
-   AND ($5::text IS NULL OR w.name = $5) AND ($6::text IS NULL OR (w.name >= $6 AND w.name < $7))
-   AND ($5::text IS NOT NULL OR starts_with($6::text, 'holdfast.') OR $13::uuid IS NOT NULL
-        OR w.name < 'holdfast.' OR w.name >= 'holdfast/')
-   AND ($8::text IS NULL OR r.key = $8) AND ($9::text IS NULL OR r.subject = $9)
-   AND ($10::text IS NULL OR r.reference = $10)
-   AND ($11::text IS NULL OR EXISTS (SELECT 1 FROM holdfast.run_tag g
-                                      WHERE g.tenant_id = $1 AND g.tag = $11 AND g.run_id = r.id))
-   AND ($12::text IS NULL OR r.current_step = $12) AND ($13::uuid IS NULL OR r.parent = $13)
-   AND ($14::bigint IS NULL OR r.created_at >= $14) AND ($15::bigint IS NULL OR r.created_at < $15)
-   AND (NOT $16 OR (r.status <= 3 AND (r.timeout_at <= holdfast.now()
-                                       OR (r.status IN (0, 2) AND r.run_at <= holdfast.now()))))
-   AND (r.deleted_at IS NOT NULL) = $17 AND ($18::text IS NULL OR l.flow_key = $18)
+   -- include: run_filter
    AND ($3 IS NULL OR true);
 
 -- name: list_events

@@ -46,30 +46,38 @@ UPDATE holdfast.workflow w
 RETURNING w.lane;
 
 -- name: list_workflows
--- Workflows of a tenant by exact name or by prefix, with their depth. Serves: workflow show and list.
--- takes: one (tenant int, name text, prefix text, prefix_end text)
+-- Workflows of a tenant by exact name or by prefix, with their depth; no more than `most` runs of each kind are counted.
+-- Served by run_claim, run_state and run_failed. Serves: workflow show and list.
+-- takes: one (tenant int, most int, name text, prefix text, prefix_end text)
 -- gives: (name text, paused bool, max_attempts int, retry_base bigint, retry_cap bigint, lease bigint, timeout bigint,
 --   retention bigint, dead_letter text, definition text, created_at bigint, updated_at bigint, due bigint,
 --   delayed bigint, leased bigint, failed bigint, max_running int, rate_count int, rate_interval bigint, rate_burst int,
 --   key_max_running int, key_rate_count int, key_rate_interval bigint, key_rate_burst int)
 SELECT w.name, w.paused, w.max_attempts, w.retry_base, w.retry_cap, w.lease, w.timeout,
        w.retention, w.dead_letter, w.definition, w.created_at, w.updated_at,
-       d.due, d.delayed, d.leased,
-       (SELECT count(*) FROM holdfast.run r WHERE r.workflow_id = w.id AND r.status = 5 AND r.deleted_at IS NULL),
+       d.due, d.delayed,
+       -- include: leased_and_failed_counts
+       ,
        nullif(w.max_running, 2147483647),
        w.rate_count, w.rate_interval, w.rate_burst, w.key_max_running, w.key_rate_count, w.key_rate_interval, w.key_rate_burst
   FROM holdfast.workflow w
  CROSS JOIN LATERAL (
-    SELECT count(*) FILTER (WHERE r.status IN (0, 2) AND r.run_at <= holdfast.now()) AS due,
-           count(*) FILTER (WHERE r.status IN (0, 2) AND r.run_at > holdfast.now()) AS delayed,
-           count(*) FILTER (WHERE r.status = 1) AS leased
-      FROM holdfast.lane l
-     CROSS JOIN LATERAL (
-        SELECT c.status, c.run_at FROM holdfast.run c
-         WHERE c.lane = l.id AND c.status <= 3 AND c.deleted_at IS NULL AND c.run_at IS NOT NULL OFFSET 0) r
-     WHERE l.workflow_id = w.id) d
- WHERE w.tenant_id = $1 AND ($2::text IS NULL OR w.name = $2)
-   AND ($3::text IS NULL OR (w.name >= $3 AND w.name < $4))
+    -- include: heads
+    SELECT (SELECT count(*)
+              FROM (
+                    -- include: due_runs
+                   ) x) AS due,
+           (SELECT count(*)
+              FROM (SELECT 1
+                      FROM head h
+                     CROSS JOIN LATERAL (
+                        SELECT 1 FROM holdfast.run c
+                         WHERE c.lane = h.lane AND c.priority = h.priority AND c.run_at > holdfast.now()
+                           AND c.status <= 3 AND c.deleted_at IS NULL AND c.run_at IS NOT NULL AND c.status IN (0, 2)
+                         LIMIT $2) r
+                     LIMIT $2) x) AS delayed) d
+ WHERE w.tenant_id = $1 AND ($3::text IS NULL OR w.name = $3)
+   AND ($4::text IS NULL OR (w.name >= $4 AND w.name < $5))
  ORDER BY w.name LIMIT 10000;
 
 -- name: served_lanes

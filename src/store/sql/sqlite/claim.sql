@@ -210,6 +210,23 @@ SELECT k.id, min(k.slots, coalesce(k.key_max_running - k.running, 2147483647)),
 INSERT INTO event (run_id, seq, version, tenant_id, at, kind, name, actor)
 VALUES (?2, ?3, ?4, ?1, holdfast_now(), 0, 'started', ?5);
 
+-- piece: lower_priorities
+-- How a walk `head` over lanes goes on from a priority to the next lower one that has unfinished runs, by skipping through
+-- run_claim. Null is the end of a lane.
+UNION ALL
+SELECT p.lane, (SELECT r.priority FROM run r INDEXED BY run_claim
+                 WHERE r.lane = p.lane AND r.priority < p.priority
+                   AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
+                 ORDER BY r.priority DESC LIMIT 1)
+  FROM head p WHERE p.priority IS NOT NULL
+
+-- piece: heads
+-- The lanes of workflow `w` and their priorities that have unfinished runs. The walk begins above all of them.
+WITH RECURSIVE head (lane, priority) AS (
+    SELECT l.id, 2147483648 FROM lane l WHERE l.workflow_id = w.id
+    -- include: lower_priorities
+)
+
 -- name: find_heads
 -- For each lane its priorities that have unfinished runs, with the earliest run_at of each, by skipping through
 -- run_claim. Serves: workers looking for work and for how long to sleep.
@@ -220,12 +237,7 @@ WITH RECURSIVE head (lane, priority) AS (
                       WHERE r.lane = l.value AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
                       ORDER BY r.priority DESC LIMIT 1)
       FROM json_each(?1) l
-    UNION ALL
-    SELECT p.lane, (SELECT r.priority FROM run r INDEXED BY run_claim
-                     WHERE r.lane = p.lane AND r.priority < p.priority
-                       AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
-                     ORDER BY r.priority DESC LIMIT 1)
-      FROM head p WHERE p.priority IS NOT NULL
+    -- include: lower_priorities
 )
 SELECT h.lane, h.priority,
        (SELECT r.run_at FROM run r INDEXED BY run_claim

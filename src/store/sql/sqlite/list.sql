@@ -1,3 +1,36 @@
+-- piece: run_filter
+-- Which runs `r`, of workflow `w` and lane `l`, a filter takes. Its parameters are the first 18 of what includes it; 1 to 3
+-- are the tenant, the cursor and how many. The engine's own are left out unless a workflow, a parent or a prefix of theirs
+-- is named.
+AND (?4 = 0 OR (1 << r.status) & ?4 <> 0)
+AND (?5 IS NULL OR w.name = ?5) AND (?6 IS NULL OR (w.name >= ?6 AND w.name < ?7))
+AND (?5 IS NOT NULL OR substr(?6, 1, 9) = 'holdfast.' OR ?13 IS NOT NULL
+     OR w.name < 'holdfast.' OR w.name >= 'holdfast/')
+AND (?8 IS NULL OR r.key = ?8) AND (?9 IS NULL OR r.subject = ?9)
+AND (?10 IS NULL OR r.reference = ?10)
+AND (?11 IS NULL OR EXISTS (SELECT 1 FROM run_tag g
+                             WHERE g.tenant_id = ?1 AND g.tag = ?11 AND g.run_id = r.id))
+AND (?12 IS NULL OR r.current_step = ?12) AND (?13 IS NULL OR r.parent = ?13)
+AND (?14 IS NULL OR r.created_at >= ?14) AND (?15 IS NULL OR r.created_at < ?15)
+AND (NOT ?16 OR (r.status <= 3 AND (r.timeout_at <= holdfast_now()
+                                    OR (r.status IN (0, 2) AND r.run_at <= holdfast_now()))))
+AND (r.deleted_at IS NOT NULL) = ?17 AND (?18 IS NULL OR l.flow_key = ?18)
+
+-- piece: workflow_filter
+-- Which workflows `w` a filter takes: one, or all that begin so. The engine's own only if they are named.
+AND (?4 IS NULL OR w.name = ?4) AND (?5 IS NULL OR (w.name >= ?5 AND w.name < ?6))
+AND (?4 IS NOT NULL OR substr(?5, 1, 9) = 'holdfast.' OR w.name < 'holdfast.' OR w.name >= 'holdfast/')
+
+-- piece: heads_of_filter
+-- As heads, of the workflows that a filter takes.
+WITH RECURSIVE head (lane, priority) AS (
+    SELECT l.id, 2147483648
+      FROM workflow w CROSS JOIN lane l ON l.workflow_id = w.id
+     WHERE w.tenant_id = ?1
+       -- include: workflow_filter
+    -- include: lower_priorities
+)
+
 -- name: read_runs
 -- Those of the runs named (JSON, newest first) that match, until they are `most` or hold more than `bytes` together;
 -- total is what they hold so far. `brief` leaves input, state, result and error out. What was found a moment ago is
@@ -30,19 +63,7 @@ SELECT r.id, t.name, w.name, r.key, r.status, r.priority, r.attempt, coalesce(r.
                  CROSS JOIN workflow w ON w.id = r.workflow_id
                  CROSS JOIN lane l ON l.id = r.lane
                  WHERE r.id < ?2
-                 AND (?4 = 0 OR (1 << r.status) & ?4 <> 0)
-                 AND (?5 IS NULL OR w.name = ?5) AND (?6 IS NULL OR (w.name >= ?6 AND w.name < ?7))
-                 AND (?5 IS NOT NULL OR substr(?6, 1, 9) = 'holdfast.' OR ?13 IS NOT NULL
-                      OR w.name < 'holdfast.' OR w.name >= 'holdfast/')
-                 AND (?8 IS NULL OR r.key = ?8) AND (?9 IS NULL OR r.subject = ?9)
-                 AND (?10 IS NULL OR r.reference = ?10)
-                 AND (?11 IS NULL OR EXISTS (SELECT 1 FROM run_tag g
-                                                    WHERE g.tenant_id = ?1 AND g.tag = ?11 AND g.run_id = r.id))
-                 AND (?12 IS NULL OR r.current_step = ?12) AND (?13 IS NULL OR r.parent = ?13)
-                 AND (?14 IS NULL OR r.created_at >= ?14) AND (?15 IS NULL OR r.created_at < ?15)
-                 AND (NOT ?16 OR (r.status <= 3 AND (r.timeout_at <= holdfast_now()
-                                                     OR (r.status IN (0, 2) AND r.run_at <= holdfast_now()))))
-                 AND (r.deleted_at IS NOT NULL) = ?17 AND (?18 IS NULL OR l.flow_key = ?18)
+                 -- include: run_filter
                  ORDER BY r.id DESC LIMIT ?3) c) p
  CROSS JOIN run r ON r.rowid = p.place
  CROSS JOIN workflow w ON w.id = r.workflow_id
@@ -52,40 +73,28 @@ SELECT r.id, t.name, w.name, r.key, r.status, r.priority, r.attempt, coalesce(r.
  ORDER BY p.id DESC;
 
 -- name: find_newest
--- The newest runs of a tenant that match, before a cursor; no more than `steps` runs are looked at. Where these hold fewer
--- than `most`, the last one that was looked at follows: there it goes on. The engine's own are left out unless a workflow,
--- a parent or a prefix of theirs is named. Served by the primary key, read backwards. Serves: list, bulk operations.
+-- The newest runs of a tenant that match, before a cursor and from `low` on; no more than `steps` runs are looked at. Where
+-- these hold fewer than `most`, the last one that was looked at follows: there it goes on. Served by the primary key, read
+-- backwards. Serves: list, bulk operations.
 -- takes: one (tenant int, before uuid, most int, statuses int, workflow text, prefix text, prefix_end text, key text,
 --   subject text, reference text, tag text, current_step text, parent uuid, created_after bigint, created_before
 --   bigint, overdue bool, deleted bool, flow_key text,
---   steps int)
+--   steps int, low uuid)
 -- gives: (id uuid, matches bool)
 SELECT f.id, f.matches
   FROM (SELECT r.id, true AS matches
           FROM (SELECT x.rowid AS place, x.id FROM run x
-                 WHERE x.tenant_id = ?1 AND x.id < ?2 ORDER BY x.id DESC LIMIT coalesce(?19, -1)) n
+                 WHERE x.tenant_id = ?1 AND x.id < ?2 AND x.id >= ?20 ORDER BY x.id DESC LIMIT coalesce(?19, -1)) n
          CROSS JOIN run r ON r.rowid = n.place
          CROSS JOIN workflow w ON w.id = r.workflow_id
          CROSS JOIN lane l ON l.id = r.lane
          WHERE true
-           AND (?4 = 0 OR (1 << r.status) & ?4 <> 0)
-           AND (?5 IS NULL OR w.name = ?5) AND (?6 IS NULL OR (w.name >= ?6 AND w.name < ?7))
-           AND (?5 IS NOT NULL OR substr(?6, 1, 9) = 'holdfast.' OR ?13 IS NOT NULL
-                OR w.name < 'holdfast.' OR w.name >= 'holdfast/')
-           AND (?8 IS NULL OR r.key = ?8) AND (?9 IS NULL OR r.subject = ?9)
-           AND (?10 IS NULL OR r.reference = ?10)
-           AND (?11 IS NULL OR EXISTS (SELECT 1 FROM run_tag g
-                                              WHERE g.tenant_id = ?1 AND g.tag = ?11 AND g.run_id = r.id))
-           AND (?12 IS NULL OR r.current_step = ?12) AND (?13 IS NULL OR r.parent = ?13)
-           AND (?14 IS NULL OR r.created_at >= ?14) AND (?15 IS NULL OR r.created_at < ?15)
-           AND (NOT ?16 OR (r.status <= 3 AND (r.timeout_at <= holdfast_now()
-                                               OR (r.status IN (0, 2) AND r.run_at <= holdfast_now()))))
-           AND (r.deleted_at IS NOT NULL) = ?17 AND (?18 IS NULL OR l.flow_key = ?18)
+           -- include: run_filter
          LIMIT ?3) f
 UNION ALL
 SELECT g.id, g.matches
   FROM (SELECT x.id, false AS matches FROM run x
-         WHERE ?19 IS NOT NULL AND x.tenant_id = ?1 AND x.id < ?2
+         WHERE ?19 IS NOT NULL AND x.tenant_id = ?1 AND x.id < ?2 AND x.id >= ?20
          ORDER BY x.id DESC LIMIT 1 OFFSET coalesce(?19, 1) - 1) g
  LIMIT ?3;
 
@@ -132,6 +141,33 @@ SELECT r.id FROM run r INDEXED BY run_parent
  WHERE r.tenant_id = ?1 AND r.parent = ?4 AND r.parent IS NOT NULL AND r.id < ?2
  ORDER BY r.id DESC LIMIT ?3;
 
+-- name: find_by_flow_key
+-- Runs with a flow key, deleted or not, before a cursor: the newest of its lane in each workflow. A lane with the number of
+-- its workflow is the workflow's own, which has no flow key. Served by lane_key and run_flow. Serves: list, bulk operations.
+-- takes: one (tenant int, before uuid, most int, flow_key text)
+-- gives: (id uuid)
+SELECT r.id
+  FROM workflow w
+ CROSS JOIN lane l INDEXED BY lane_key ON l.workflow_id = w.id AND coalesce(l.flow_key, '') = ?4
+ CROSS JOIN run r INDEXED BY run_flow ON r.lane = l.id AND r.lane <> r.workflow_id AND r.id < ?2
+        AND r.id >= coalesce((SELECT x.id FROM run x INDEXED BY run_flow
+                               WHERE x.lane = l.id AND x.lane <> x.workflow_id AND x.id < ?2
+                               ORDER BY x.id DESC LIMIT 1 OFFSET ?3 - 1), x'')
+ WHERE w.tenant_id = ?1
+ ORDER BY r.id DESC LIMIT ?3;
+
+-- name: find_odd
+-- Runs of a tenant, deleted or not, between two ids and made in a span of time, whose ids tell another time than the one at
+-- which they were made. Served by run_odd, which is empty where clocks are right. Serves: list, bulk operations by time.
+-- takes: one (tenant int, before uuid, most int, low uuid, created_after bigint, created_before bigint)
+-- gives: (id uuid)
+SELECT r.id FROM run r INDEXED BY run_odd
+ WHERE r.tenant_id = ?1 AND r.id < ?2 AND r.id >= ?4
+   AND hex(r.id) NOT BETWEEN printf('%012X', r.created_at / 1000 - 1000)
+                         AND printf('%012X', r.created_at / 1000 + 101)
+   AND (?5 IS NULL OR r.created_at >= ?5) AND (?6 IS NULL OR r.created_at < ?6)
+ ORDER BY r.id DESC LIMIT ?3;
+
 -- name: find_deleted
 -- Deleted runs, before a cursor: the newest of each workflow, of which there are few. Served by run_deleted_id. Serves: list,
 -- bulk operations.
@@ -146,8 +182,7 @@ SELECT r.id
                                  AND x.id < ?2
                                ORDER BY x.id DESC LIMIT 1 OFFSET ?3 - 1), x'')
  WHERE w.tenant_id = ?1
-   AND (?4 IS NULL OR w.name = ?4) AND (?5 IS NULL OR (w.name >= ?5 AND w.name < ?6))
-   AND (?4 IS NOT NULL OR substr(?5, 1, 9) = 'holdfast.' OR w.name < 'holdfast.' OR w.name >= 'holdfast/')
+   -- include: workflow_filter
  ORDER BY r.id DESC LIMIT ?3;
 
 -- name: find_by_state
@@ -167,8 +202,7 @@ SELECT n.id
                                          AND x.deleted_at IS NULL AND x.id < ?2
                                        ORDER BY x.id DESC LIMIT 1 OFFSET ?3 - 1), x'')
          WHERE w.tenant_id = ?1 AND (1 << s.value) & ?7 <> 0
-           AND (?4 IS NULL OR w.name = ?4) AND (?5 IS NULL OR (w.name >= ?5 AND w.name < ?6))
-           AND (?4 IS NOT NULL OR substr(?5, 1, 9) = 'holdfast.' OR w.name < 'holdfast.' OR w.name >= 'holdfast/')
+           -- include: workflow_filter
         UNION ALL
         SELECT r.id
           FROM workflow w
@@ -176,31 +210,17 @@ SELECT n.id
          CROSS JOIN run r INDEXED BY run_claim ON r.lane = l.id AND r.status <= 3 AND r.deleted_at IS NULL
                 AND r.run_at IS NOT NULL AND r.status = 0 AND r.id < ?2
          WHERE w.tenant_id = ?1 AND ?7 & 1 <> 0
-           AND (?4 IS NULL OR w.name = ?4) AND (?5 IS NULL OR (w.name >= ?5 AND w.name < ?6))
-           AND (?4 IS NOT NULL OR substr(?5, 1, 9) = 'holdfast.' OR w.name < 'holdfast.' OR w.name >= 'holdfast/')) n
+           -- include: workflow_filter
+           ) n
  ORDER BY n.id DESC LIMIT ?3;
 
 -- name: find_overdue
--- Runs that are due but not begun, or past their deadline, before a cursor: what lies in the past of run_claim, found by
--- skipping through its lanes and priorities, and what is held. A deadline of what is not held is in run_claim as well.
+-- Runs that are due but not begun, or past their deadline, before a cursor: what lies in the past of run_claim, and what is
+-- held. A deadline of what is not held is in run_claim as well.
 -- Served by run_claim and run_state. Serves: list, bulk operations, where find_newest did not find enough.
 -- takes: one (tenant int, before uuid, most int, workflow text, prefix text, prefix_end text)
 -- gives: (id uuid)
-WITH RECURSIVE head (workflow_id, lane, priority) AS (
-    SELECT w.id, l.id, (SELECT r.priority FROM run r INDEXED BY run_claim
-                         WHERE r.lane = l.id AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
-                         ORDER BY r.priority DESC LIMIT 1)
-      FROM workflow w CROSS JOIN lane l ON l.workflow_id = w.id
-     WHERE w.tenant_id = ?1
-    AND (?4 IS NULL OR w.name = ?4) AND (?5 IS NULL OR (w.name >= ?5 AND w.name < ?6))
-   AND (?4 IS NOT NULL OR substr(?5, 1, 9) = 'holdfast.' OR w.name < 'holdfast.' OR w.name >= 'holdfast/')
-    UNION ALL
-    SELECT p.workflow_id, p.lane, (SELECT r.priority FROM run r INDEXED BY run_claim
-                                    WHERE r.lane = p.lane AND r.priority < p.priority
-                                      AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
-                                    ORDER BY r.priority DESC LIMIT 1)
-      FROM head p WHERE p.priority IS NOT NULL
-)
+-- include: heads_of_filter
 SELECT n.id
   FROM (SELECT r.id
           FROM head h
@@ -215,36 +235,22 @@ SELECT n.id
          CROSS JOIN run r INDEXED BY run_state ON r.workflow_id = w.id AND r.status = 1 AND r.status + 0 >= 1
                 AND r.deleted_at IS NULL AND r.timeout_at <= holdfast_now() AND r.id < ?2
          WHERE w.tenant_id = ?1
-           AND (?4 IS NULL OR w.name = ?4) AND (?5 IS NULL OR (w.name >= ?5 AND w.name < ?6))
-           AND (?4 IS NOT NULL OR substr(?5, 1, 9) = 'holdfast.' OR w.name < 'holdfast.' OR w.name >= 'holdfast/')) n
+           -- include: workflow_filter
+           ) n
  ORDER BY n.id DESC LIMIT ?3;
 
 -- name: count_queued
 -- How many runs some workflows have in run_claim, or how many of them are due there, to a limit: what find_by_state and
--- find_overdue would have to collect. Lanes and priorities are found by skipping. Served by run_claim. Serves: list, bulk
--- operations, before they collect.
--- takes: one (tenant int, most int, workflow text, prefix text, prefix_end text, overdue bool)
+-- find_overdue would have to collect. The cursor is ignored. Served by run_claim. Serves: list, bulk operations, before they
+-- collect.
+-- takes: one (tenant int, before uuid, most int, workflow text, prefix text, prefix_end text, overdue bool)
 -- gives: (count bigint)
-WITH RECURSIVE head (lane, priority) AS (
-    SELECT l.id, (SELECT r.priority FROM run r INDEXED BY run_claim
-                   WHERE r.lane = l.id AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
-                   ORDER BY r.priority DESC LIMIT 1)
-      FROM workflow w CROSS JOIN lane l ON l.workflow_id = w.id
-     WHERE w.tenant_id = ?1
-       AND (?3 IS NULL OR w.name = ?3) AND (?4 IS NULL OR (w.name >= ?4 AND w.name < ?5))
-       AND (?3 IS NOT NULL OR substr(?4, 1, 9) = 'holdfast.' OR w.name < 'holdfast.' OR w.name >= 'holdfast/')
-    UNION ALL
-    SELECT p.lane, (SELECT r.priority FROM run r INDEXED BY run_claim
-                     WHERE r.lane = p.lane AND r.priority < p.priority
-                       AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
-                     ORDER BY r.priority DESC LIMIT 1)
-      FROM head p WHERE p.priority IS NOT NULL
-)
+-- include: heads_of_filter
 SELECT count(*)
   FROM (SELECT 1
           FROM head h
          CROSS JOIN run r INDEXED BY run_claim ON r.lane = h.lane AND r.priority = h.priority
-                AND r.run_at <= CASE WHEN ?6 THEN holdfast_now() ELSE 9223372036854775807 END
+                AND r.run_at <= CASE WHEN ?7 THEN holdfast_now() ELSE 9223372036854775807 END
                 AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
          WHERE h.priority IS NOT NULL
-         LIMIT ?2) c;
+         LIMIT ?3) c;

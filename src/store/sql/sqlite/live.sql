@@ -28,6 +28,22 @@ SELECT e.at / 60000000, e.name, count(*)
                     WHERE r.tenant_id = e.tenant_id AND r.id = e.run_id AND w.name >= 'holdfast.' AND w.name < 'holdfast/')
  GROUP BY 1, 2;
 
+-- piece: due_count
+-- How many runs of workflow `w` wait for a worker, to a limit.
+(
+ -- include: heads
+ SELECT count(*)
+   FROM (SELECT r.status FROM head h CROSS JOIN run r INDEXED BY run_claim ON r.lane = h.lane AND r.priority = h.priority
+          WHERE h.priority IS NOT NULL AND r.run_at <= holdfast_now()
+            AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL AND r.status IN (0, 2) LIMIT ?2) c)
+
+-- piece: leased_and_failed_counts
+-- How many runs of workflow `w` are held, and how many have failed, to a limit.
+(SELECT count(*) FROM (SELECT 1 FROM run r INDEXED BY run_state
+                        WHERE r.workflow_id = w.id AND r.status = 1 AND r.status + 0 >= 1 AND r.deleted_at IS NULL LIMIT ?2)),
+(SELECT count(*) FROM (SELECT 1 FROM run r INDEXED BY run_failed
+                        WHERE r.workflow_id = w.id AND r.status = 5 AND r.deleted_at IS NULL LIMIT ?2))
+
 -- name: measure_queues
 -- How much each workflow of a tenant has to do. No more than `most` of its runs are counted of each kind, so that it stays
 -- cheap whatever is queued. Those that are delayed lie among others that have a time ahead, and those that wait for a time
@@ -37,34 +53,10 @@ SELECT e.at / 60000000, e.name, count(*)
 -- gives: (name text, paused bool, due bigint, delayed bigint, waiting bigint, leased bigint, failed bigint,
 --   oldest bigint)
 SELECT w.name, w.paused,
-       (WITH RECURSIVE head (lane, priority) AS (
-            SELECT l.id, (SELECT r.priority FROM run r INDEXED BY run_claim
-                           WHERE r.lane = l.id AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
-                           ORDER BY r.priority DESC LIMIT 1)
-              FROM lane l WHERE l.workflow_id = w.id
-            UNION ALL
-            SELECT p.lane, (SELECT r.priority FROM run r INDEXED BY run_claim
-                             WHERE r.lane = p.lane AND r.priority < p.priority
-                               AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
-                             ORDER BY r.priority DESC LIMIT 1)
-              FROM head p WHERE p.priority IS NOT NULL
-        )
-        SELECT count(*)
-          FROM (SELECT r.status FROM head h CROSS JOIN run r INDEXED BY run_claim ON r.lane = h.lane AND r.priority = h.priority
-                 WHERE h.priority IS NOT NULL AND r.run_at <= holdfast_now()
-                   AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL AND r.status IN (0, 2) LIMIT ?2) c),
-       (WITH RECURSIVE head (lane, priority) AS (
-            SELECT l.id, (SELECT r.priority FROM run r INDEXED BY run_claim
-                           WHERE r.lane = l.id AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
-                           ORDER BY r.priority DESC LIMIT 1)
-              FROM lane l WHERE l.workflow_id = w.id
-            UNION ALL
-            SELECT p.lane, (SELECT r.priority FROM run r INDEXED BY run_claim
-                             WHERE r.lane = p.lane AND r.priority < p.priority
-                               AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
-                             ORDER BY r.priority DESC LIMIT 1)
-              FROM head p WHERE p.priority IS NOT NULL
-        )
+       -- include: due_count
+       ,
+       (
+        -- include: heads
         SELECT count(*)
           FROM (SELECT 1
                   FROM (SELECT r.status
@@ -79,22 +71,10 @@ SELECT w.name, w.paused,
                          WHERE r.workflow_id = w.id AND r.status = 2 AND r.status + 0 >= 1 AND r.deleted_at IS NULL
                          LIMIT 3 * ?2) c
                  WHERE c.run_at > holdfast_now() LIMIT ?2)),
-       (SELECT count(*) FROM (SELECT 1 FROM run r INDEXED BY run_state
-                               WHERE r.workflow_id = w.id AND r.status = 1 AND r.status + 0 >= 1 AND r.deleted_at IS NULL LIMIT ?2)),
-       (SELECT count(*) FROM (SELECT 1 FROM run r INDEXED BY run_failed
-                               WHERE r.workflow_id = w.id AND r.status = 5 AND r.deleted_at IS NULL LIMIT ?2)),
-       (WITH RECURSIVE head (lane, priority) AS (
-            SELECT l.id, (SELECT r.priority FROM run r INDEXED BY run_claim
-                           WHERE r.lane = l.id AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
-                           ORDER BY r.priority DESC LIMIT 1)
-              FROM lane l WHERE l.workflow_id = w.id
-            UNION ALL
-            SELECT p.lane, (SELECT r.priority FROM run r INDEXED BY run_claim
-                             WHERE r.lane = p.lane AND r.priority < p.priority
-                               AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
-                             ORDER BY r.priority DESC LIMIT 1)
-              FROM head p WHERE p.priority IS NOT NULL
-        )
+       -- include: leased_and_failed_counts
+       ,
+       (
+        -- include: heads
         SELECT min((SELECT r.run_at FROM run r INDEXED BY run_claim
                      WHERE r.lane = h.lane AND r.priority = h.priority AND r.run_at <= holdfast_now()
                        AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL AND r.status IN (0, 2)

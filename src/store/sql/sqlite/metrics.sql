@@ -20,18 +20,8 @@ SELECT w.tenant_id, n.name, w.name, w.paused,
          WHERE c.status = 1),
        (SELECT count(*) FROM (SELECT 1 FROM run r INDEXED BY run_failed
                                WHERE r.workflow_id = w.id AND r.status = 5 AND r.deleted_at IS NULL LIMIT ?3)),
-       (WITH RECURSIVE head (lane, priority) AS (
-            SELECT l.id, (SELECT r.priority FROM run r INDEXED BY run_claim
-                           WHERE r.lane = l.id AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
-                           ORDER BY r.priority DESC LIMIT 1)
-              FROM lane l WHERE l.workflow_id = w.id
-            UNION ALL
-            SELECT p.lane, (SELECT r.priority FROM run r INDEXED BY run_claim
-                             WHERE r.lane = p.lane AND r.priority < p.priority
-                               AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
-                             ORDER BY r.priority DESC LIMIT 1)
-              FROM head p WHERE p.priority IS NOT NULL
-        )
+       (
+        -- include: heads
         SELECT min((SELECT r.run_at FROM run r INDEXED BY run_claim
                      WHERE r.lane = h.lane AND r.priority = h.priority AND r.run_at <= holdfast_now()
                        AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL

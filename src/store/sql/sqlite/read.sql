@@ -63,19 +63,8 @@ SELECT count(*)
   JOIN tenant t ON t.id = r.tenant_id
   JOIN lane l ON l.id = r.lane
  WHERE r.tenant_id = ?1
-   AND (?4 = 0 OR (1 << r.status) & ?4 <> 0)
-   AND (?5 IS NULL OR w.name = ?5) AND (?6 IS NULL OR (w.name >= ?6 AND w.name < ?7))
-   AND (?5 IS NOT NULL OR substr(?6, 1, 9) = 'holdfast.' OR ?13 IS NOT NULL
-        OR w.name < 'holdfast.' OR w.name >= 'holdfast/')
-   AND (?8 IS NULL OR r.key = ?8) AND (?9 IS NULL OR r.subject = ?9)
-   AND (?10 IS NULL OR r.reference = ?10)
-   AND (?11 IS NULL OR EXISTS (SELECT 1 FROM run_tag g
-                                      WHERE g.tenant_id = ?1 AND g.tag = ?11 AND g.run_id = r.id))
-   AND (?12 IS NULL OR r.current_step = ?12) AND (?13 IS NULL OR r.parent = ?13)
-   AND (?14 IS NULL OR r.created_at >= ?14) AND (?15 IS NULL OR r.created_at < ?15)
-   AND (NOT ?16 OR (r.status <= 3 AND (r.timeout_at <= holdfast_now()
-                                       OR (r.status IN (0, 2) AND r.run_at <= holdfast_now()))))
-   AND (r.deleted_at IS NOT NULL) = ?17 AND (?18 IS NULL OR l.flow_key = ?18);
+   -- include: run_filter
+;
 
 -- name: list_events
 -- A run's journal after a sequence number. Served by the primary key of event. Serves: events, follow.

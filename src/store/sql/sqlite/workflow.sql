@@ -46,26 +46,30 @@ UPDATE workflow
 RETURNING lane;
 
 -- name: list_workflows
--- Workflows of a tenant by exact name or by prefix, with their depth. Serves: workflow show and list.
--- takes: one (tenant int, name text, prefix text, prefix_end text)
+-- Workflows of a tenant by exact name or by prefix, with their depth; no more than `most` runs of each kind are counted.
+-- Served by run_claim, run_state and run_failed. Serves: workflow show and list.
+-- takes: one (tenant int, most int, name text, prefix text, prefix_end text)
 -- gives: (name text, paused bool, max_attempts int, retry_base bigint, retry_cap bigint, lease bigint, timeout bigint,
 --   retention bigint, dead_letter text, definition text, created_at bigint, updated_at bigint, due bigint,
 --   delayed bigint, leased bigint, failed bigint, max_running int, rate_count int, rate_interval bigint, rate_burst int,
 --   key_max_running int, key_rate_count int, key_rate_interval bigint, key_rate_burst int)
 SELECT w.name, w.paused, w.max_attempts, w.retry_base, w.retry_cap, w.lease, w.timeout,
        w.retention, w.dead_letter, w.definition, w.created_at, w.updated_at,
-       (SELECT count(*) FROM lane l CROSS JOIN run r ON r.lane = l.id WHERE l.workflow_id = w.id AND r.status <= 3 AND r.deleted_at IS NULL
-           AND r.run_at IS NOT NULL AND r.status IN (0, 2) AND r.run_at <= holdfast_now()),
-       (SELECT count(*) FROM lane l CROSS JOIN run r ON r.lane = l.id WHERE l.workflow_id = w.id AND r.status <= 3 AND r.deleted_at IS NULL
-           AND r.run_at IS NOT NULL AND r.status IN (0, 2) AND r.run_at > holdfast_now()),
-       (SELECT count(*) FROM lane l CROSS JOIN run r ON r.lane = l.id WHERE l.workflow_id = w.id AND r.status <= 3 AND r.deleted_at IS NULL
-           AND r.run_at IS NOT NULL AND r.status = 1),
-       (SELECT count(*) FROM run r WHERE r.workflow_id = w.id AND r.status = 5 AND r.deleted_at IS NULL),
+       -- include: due_count
+       ,
+       (
+        -- include: heads
+        SELECT count(*)
+          FROM (SELECT r.status FROM head h CROSS JOIN run r INDEXED BY run_claim ON r.lane = h.lane AND r.priority = h.priority
+                 WHERE h.priority IS NOT NULL AND r.run_at > holdfast_now()
+                   AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL AND r.status IN (0, 2) LIMIT ?2) c),
+       -- include: leased_and_failed_counts
+       ,
        nullif(w.max_running, 2147483647),
        w.rate_count, w.rate_interval, w.rate_burst, w.key_max_running, w.key_rate_count, w.key_rate_interval, w.key_rate_burst
   FROM workflow w
- WHERE w.tenant_id = ?1 AND (?2 IS NULL OR w.name = ?2)
-   AND (?3 IS NULL OR (w.name >= ?3 AND w.name < ?4))
+ WHERE w.tenant_id = ?1 AND (?3 IS NULL OR w.name = ?3)
+   AND (?4 IS NULL OR (w.name >= ?4 AND w.name < ?5))
  ORDER BY w.name LIMIT 10000;
 
 -- name: served_lanes
