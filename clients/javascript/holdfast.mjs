@@ -1048,7 +1048,8 @@ export class Worker {
 
     #failure(ctx, error) {
         const text = trace(error);
-        this.log(`holdfast: run ${ctx.runId} (${ctx.workflow}) failed in attempt ${ctx.attempt}: ${text}`);
+        if (!(error instanceof RetryAfter))
+            this.log(`holdfast: run ${ctx.runId} (${ctx.workflow}) failed in attempt ${ctx.attempt}: ${text}`);
         const about = { code: error instanceof PermanentError ? error.code : 'failed', message: say(error).slice(0, 4000) };
         const end = { path: 'fail', ...about,
             error: { attempt: ctx.attempt, ...about, trace: clean(text.slice(0, TRACE_LIMIT)) } };

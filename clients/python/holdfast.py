@@ -964,9 +964,10 @@ class Worker:
 
     @staticmethod
     def _failure(ctx: Context, error: Exception) -> Dict[str, Any]:
-        LOG.error("run %s (%s) failed in attempt %d", ctx.run_id, ctx.workflow, ctx.attempt, exc_info=error)
+        if not isinstance(error, RetryAfter):
+            LOG.error("run %s (%s) failed in attempt %d", ctx.run_id, ctx.workflow, ctx.attempt, exc_info=error)
         about = {"code": error.code if isinstance(error, PermanentError) else "failed", "message": _say(error)[:4000]}
-        trace = _clean("".join(traceback.format_exception(type(error), error, error.__traceback__)))[-TRACE_LIMIT:]
+        trace = _clean("".join(traceback.format_exception(type(error), error, error.__traceback__)).rstrip())[-TRACE_LIMIT:]
         end: Dict[str, Any] = {"path": "fail", **about, "error": {"attempt": ctx.attempt, **about, "trace": trace}}
         if isinstance(error, PermanentError):
             end.update(permanent=True)
