@@ -5,12 +5,15 @@ usage: clients.py STORE LANGUAGE. B8."""
 import json
 import os
 import pathlib
+import select
 import shutil
 import socket
+import subprocess
 import sys
 import threading
 
 from scene import Client, Process, Server, Skipped, check, make_store, run_program, wait_until
+from processes import die_with_parent
 from runner import Runner
 
 RUNNER = Runner(sys.argv)
@@ -55,6 +58,37 @@ class Gate:
                 pass
 
 
+class Caller:
+    """A client of the language under test. One program for many calls: to start one takes long."""
+
+    def __init__(self, port):
+        self.popen = subprocess.Popen([*COMMAND, HERE / f"caller.{ENDING}", f"http://127.0.0.1:{port}"], text=True, bufsize=1,
+                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE, preexec_fn=die_with_parent())
+
+    def send(self, method, *arguments, **options):
+        self.popen.stdin.write(json.dumps([method, arguments, options]) + "\n")
+
+    def says(self):
+        """Whether there is something to read."""
+        return bool(select.select([self.popen.stdout], [], [], 0)[0])
+
+    def read(self):
+        line = self.popen.stdout.readline()
+        check(line, "the caller has ended")
+        return json.loads(line)
+
+    def read_all(self):
+        return list(iter(self.read, None))
+
+    def __call__(self, method, *arguments, **options):
+        self.send(method, *arguments, **options)
+        return self.read_all() if method in ("list", "tasks") else self.read()
+
+    def close(self):
+        self.popen.kill()
+        self.popen.communicate()
+
+
 class Scene:
     def __init__(self, directory, *options):
         if not shutil.which(COMMAND[0]):
@@ -66,6 +100,8 @@ class Scene:
             self.port = probe.getsockname()[1]
         self.started = 0
         self.serve()
+        self.callers = []
+        self.call = self.caller(self.port)
 
     def serve(self):
         self.started += 1
@@ -73,25 +109,15 @@ class Scene:
                              name=f"serve-{self.started}")
         self.client = self.server.client
 
-    def start(self, program, *words, port=None, **environment):
-        self.started += 1
-        name = f"{program}-{self.started}"
-        words = [name if word is None else word for word in words]
-        return Process(self.directory, name, [*COMMAND, HERE / f"{program}.{ENDING}", f"http://127.0.0.1:{port or self.port}",
-                                              *words], env={**os.environ, **environment})
-
     def worker(self, **environment):
-        return self.start("worker", None, self.directory / "log", **environment)
+        self.started += 1
+        name = f"worker-{self.started}"
+        return Process(self.directory, name, [*COMMAND, HERE / f"worker.{ENDING}", f"http://127.0.0.1:{self.port}", name,
+                                              self.directory / "log"], env={**os.environ, **environment})
 
-    def calling(self, method, *arguments, port=None, actor="ada", **options):
-        return self.start("caller", method, json.dumps(arguments), json.dumps(options), port=port, ACTOR=actor)
-
-    def call(self, method, *arguments, **options):
-        """What it gives; a list if it gives one after the other."""
-        caller = self.calling(method, *arguments, **options)
-        check(caller.wait(120) == 0, caller.said())
-        lines = [json.loads(line) for line in caller.said().splitlines()]
-        return lines if method in ("list", "events", "tasks") else lines[0]
+    def caller(self, port):
+        self.callers.append(Caller(port))
+        return self.callers[-1]
 
     def end(self, run):
         found = wait_until(lambda: [one for one in [self.client.get(f"/v1/runs/{run}?wait=20s").json]
@@ -107,6 +133,8 @@ def case(function, *options):
             scene.server.stop()
         finally:
             scene.server.process.kill()
+            for caller in scene.callers:
+                caller.close()
 
     RUNNER.case(function.__name__, play)
     return function
@@ -141,7 +169,7 @@ def people_are_asked_and_answer(scene):
     task, = scene.call("tasks", role="boss", by_due=True)
     check((task["name"], task["payload"], task["roles"], task["form"]) == ("Approve it", {"sum": 7}, ["boss"], {"f": 1}), task)
     check(task["due_at"] and scene.call("tasks", overdue=True) == [], task)
-    answered = scene.call("complete_task", task["id"], "approved", {"note": "fine"}, actor="kim")
+    answered = scene.call("complete_task", task["id"], "approved", {"note": "fine"})
     check((answered["status"], answered["assignee"]) == ("completed", "kim"), answered)
     worker = scene.worker()
     first, second = scene.end(run)["result"]
@@ -203,14 +231,15 @@ def a_wait_outlives_the_server(scene):
     scene.client.put("/v1/workflows/child.v1", {})
     run = scene.client.trigger("child.v1", input=4)
     gate = Gate(scene.port)
-    caller = scene.calling("wait", run, 600, port=gate.port)
+    caller = scene.caller(gate.port)
+    caller.send("wait", run, 600)
     wait_until(lambda: gate.asked, "it waits")
     scene.server.process.kill()
-    wait_until(lambda: gate.refused >= 2 or not caller.alive(), "it asks again")
+    wait_until(lambda: gate.refused >= 2 or caller.says(), "it asks again")
     scene.serve()
     worker = scene.worker()
-    check(caller.wait(120) == 0, caller.said())
-    check(json.loads(caller.said())["result"] == 8, caller.said())
+    found = caller.read()
+    check(found.get("result") == 8, found)
     check(worker.stop() == 0, worker.said())
 
 
@@ -231,14 +260,16 @@ def events_are_followed_across_a_restart(scene):
     run = scene.client.trigger("order.v1", input={"nap": 0, "kids": 1})
     worker = scene.worker()
     gate = Gate(scene.port)
-    caller = scene.calling("events", run, port=gate.port)
-    wait_until(lambda: '"waiting"' in caller.said(), "it follows")
+    caller = scene.caller(gate.port)
+    caller.send("events", run)
+    events = [caller.read()]
+    while events[-1]["name"] != "waiting":
+        events.append(caller.read())
     scene.server.stop()
-    wait_until(lambda: gate.refused >= 1 or not caller.alive(), "it asks again")
+    wait_until(lambda: gate.refused >= 1, "it asks again")
     scene.serve()
     scene.client.post(f"/v1/runs/{run}/signals", {"name": "go"})
-    check(caller.wait(120) == 0, caller.said())
-    events = [json.loads(line) for line in caller.said().splitlines()]
+    events += caller.read_all()
     check([event["seq"] for event in events] == list(range(1, len(events) + 1)), events)
     check(events[-1]["name"] == "succeeded", events[-1])
     check(worker.stop() == 0, worker.said())
