@@ -363,7 +363,6 @@ export class Client {
         return this.#pages('/tasks', filters);
     }
 
-
     /** Answers it: a word, and what else there is to say. The same answer once more changes nothing.
      * @param {string} task @param {string} outcome @param {Json} [result] @returns {Promise<Task>} */
     completeTask(task, outcome, result = null) {

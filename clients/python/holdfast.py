@@ -351,7 +351,6 @@ class Client:
         """Open and claimed ones, newest first; by `role`, `assignee`, `run`, `name`, `status`, `overdue`, `by_due`."""
         return self._pages("/tasks", filters)
 
-
     def complete_task(self, task: str, outcome: str, result: Any = None) -> Dict[str, Any]:
         """Answers it: a word, and what else there is to say. The same answer once more changes nothing."""
         return self.ask("POST", f"/tasks/{task}/complete", {"outcome": outcome, "result": result})
