@@ -19,19 +19,24 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 
 /** @typedef {null|boolean|number|string|Json[]|{[name: string]: Json}} Json */
 /** @typedef {{id: string, workflow: string, key: string|null, status: string, input: Json, result: Json, error: Json,
  *   error_code: string|null, last_error: string|null, [name: string]: any}} Run */
-/** @typedef {{workflow: string, input?: Json, key?: string, tags?: string[], [name: string]: any}} Trigger */
+/** @typedef {{workflow: string, input?: Json, key?: string, tags?: string[], delay?: number, [name: string]: any}} Trigger
+ *   `delay`: not before so many seconds have passed. */
+/** @typedef {(run: string, reason?: string) => Promise<Run>} Change */
+/** @typedef {{id: string, name: string, status: string, version: number, payload: Json, outcome: string|null,
+ *   [name: string]: any}} Task */
 /** @typedef {{run: string, status: 'succeeded'|'failed'|'cancelled'|'deleted'|null, result: Json, error: Json}} ChildEnd
  *   `status` is null while the child has not ended. */
 
 const FINISHED = ['succeeded', 'failed', 'cancelled'];
 const CLAIM_WAIT = 20; // s that a claim waits for work
 const LONGEST_BEAT = 10_000; // ms between heartbeats
+const TRACE_LIMIT = 8000; // characters of a stack that are kept with the run
 const GIVE_BACK = { path: 'commit', turn: 'give_back' };
 
 // ---- Errors ----
@@ -129,13 +134,34 @@ function* backoff(first = 100, most = 10_000) {
         yield pause;
 }
 
+/** Text that every store takes. */
+const clean = (text) => text.replaceAll('\0', '\\0').toWellFormed();
+
 /** @returns {string} */
 function say(error) {
     if (!(error instanceof Error))
-        return String(error);
-    return error.name === 'Error' || error instanceof PermanentError || error instanceof RetryAfter
-        ? error.message || error.name : `${error.name}: ${error.message}`;
+        return clean(String(error));
+    return clean(error.name === 'Error' || error instanceof PermanentError || error instanceof RetryAfter
+        ? error.message || error.name : `${error.name}: ${error.message}`);
 }
+
+/** Where it was thrown, and where what caused it was. @returns {string} */
+function trace(error) {
+    const own = error instanceof Error ? error.stack ?? say(error) : String(error);
+    return error?.cause ? `${own}\ncaused by ${trace(error.cause)}` : own;
+}
+
+/** A UUIDv7 of this time (us), as the server makes them: lists are ordered by id. */
+function newId(now) {
+    const bytes = randomBytes(16);
+    bytes.writeUIntBE(Math.floor(now / 1000), 0, 6);
+    bytes.writeUInt16BE(0x7000 | ((now % 1000) * 4.096), 6);
+    bytes[8] = 0x80 | (bytes[8] & 0x3f);
+    return bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
+}
+
+/** A run to be triggered, as the server wants it. @param {Partial<Trigger>} run */
+const late = ({ delay, ...run }) => (delay === undefined ? run : { ...run, in: `${Math.round(delay * 1000)}ms` });
 
 /** The value as it comes back from the store; undefined is null. */
 function plain(value) {
@@ -146,31 +172,19 @@ function plain(value) {
     }
 }
 
-/** Ids that sort by time, as those of the server do (UUID version 7): lists are newest first by them.
- * @param {number} count @returns {string[]} */
-function newIds(count) {
-    const now = Date.now();
-    return Array.from({ length: count }, (_, i) => {
-        const id = randomBytes(16);
-        id.writeUIntBE(now + Math.floor(i / 4096), 0, 6);
-        id.writeUInt16BE(0x7000 | (i % 4096), 6);
-        id[8] = (id[8] & 0x3f) | 0x80;
-        return id.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
-    });
-}
-
 // ---- Client ----
 
-/** Speaks to a server. Options that are not named here (`key`, `tags`, `in`, …) are those of the HTTP API; times are RFC
- * 3339, durations "90s". */
+/** Speaks to a server. Options that are not named here (`key`, `tags`, …) are those of the HTTP API; times are RFC 3339,
+ * durations "90s". What there is no method for can be had with ask(). */
 export class Client {
     #url;
     #headers;
     #timeout;
 
-    /** @param {string} url @param {{token?: string, tenant?: string, timeout?: number}} [options] `timeout`: seconds for an
-     * answer, default 30. */
-    constructor(url, { token, tenant, timeout = 30 } = {}) {
+    /** @param {string} url @param {{token?: string, tenant?: string, timeout?: number, actor?: string}} [options]
+     * `timeout`: seconds for an answer, default 30; `actor`: who acts, where there are no tokens. */
+    constructor(url, { token, tenant, timeout = 30, actor } = {}) {
+        this.url = url;
         this.#url = `${new URL(url).href.replace(/\/$/, '')}/v1`;
         this.#timeout = timeout;
         this.#headers = { Accept: 'application/json' };
@@ -178,6 +192,8 @@ export class Client {
             this.#headers.Authorization = `Bearer ${token}`;
         if (tenant)
             this.#headers['Holdfast-Tenant'] = tenant;
+        if (actor)
+            this.#headers['Holdfast-Actor'] = actor;
     }
 
     /** One request below /v1, sent once; the answer's JSON. `wait`: how many seconds longer than usual it may take.
@@ -212,20 +228,22 @@ export class Client {
         if (status < 400)
             return answer;
         const code = String(answer?.type ?? `http_${status}`).replace(/.*:/, '');
-        const message = answer?.detail ?? answer?.title ?? `the server answered ${status}`;
+        let message = answer?.detail ?? answer?.title ?? `the server answered ${status}`;
+        if (status === 403 && answer?.detail) // what is needed, and by whom
+            message = `${answer.title}: ${message}`;
         throw new (status >= 500 && status !== 507 ? Unavailable : HoldfastError)(code, message, status);
     }
 
     /** Starts a run; its id. With a `key` it is safe to repeat.
      * @param {string} workflow @param {Json} [input] @param {Partial<Trigger>} [options] @returns {Promise<string>} */
     async trigger(workflow, input = null, options = {}) {
-        return (await this.ask('POST', '/runs', { workflow, input, ...options })).id;
+        return (await this.ask('POST', '/runs', late({ workflow, input, ...options }))).id;
     }
 
     /** Each is accepted or refused by itself: an item of the answer has an id, or a code and a message.
      * @param {Trigger[]} runs @returns {Promise<{id?: string, code?: string, message?: string}[]>} */
     async triggerMany(runs) {
-        return (await this.ask('POST', '/runs/batch', { runs })).items;
+        return (await this.ask('POST', '/runs/batch', { runs: runs.map(late) })).items;
     }
 
     /** @param {string} run @returns {Promise<Run>} */
@@ -233,26 +251,51 @@ export class Client {
         return this.ask('GET', `/runs/${run}`);
     }
 
-    /** The run when it has ended. A HoldfastError `timeout` when that takes longer than `timeout` seconds.
-     * @param {string} run @param {number} [timeout] @returns {Promise<Run>} */
+    /** @param {string} workflow @param {string} key @returns {Promise<Run>} */
+    getByKey(workflow, key) {
+        return this.ask('GET', `/workflows/${encodeURIComponent(workflow)}/runs/${encodeURIComponent(key)}`);
+    }
+
+    /** What the run remembers. @param {string} run @returns {Promise<any[]>} */
+    async steps(run) {
+        return (await this.ask('GET', `/runs/${run}/steps`)).items;
+    }
+
+    /** The run when it has ended. A HoldfastError `timeout` when that takes longer than `timeout` seconds. A server that is
+     * away is waited for as well. @param {string} run @param {number} [timeout] @returns {Promise<Run>} */
     async wait(run, timeout = Infinity) {
         const until = performance.now() + timeout * 1000;
+        let pauses = backoff();
         for (;;) {
             const patience = Math.max(0, Math.min(30_000, Math.round(until - performance.now())));
-            const found = await this.ask('GET', `/runs/${run}?wait=${patience}ms`, undefined, patience / 1000);
-            if (FINISHED.includes(found.status))
-                return found;
+            let known;
+            try {
+                const found = await this.ask('GET', `/runs/${run}?wait=${patience}ms`, undefined, patience / 1000);
+                if (FINISHED.includes(found.status))
+                    return found;
+                known = `is ${found.status}`;
+                pauses = backoff();
+            } catch (error) {
+                if (!(error instanceof Unavailable))
+                    throw error;
+                known = `cannot be asked for: ${error.message}`;
+                await pauseFor(Math.min(pauses.next().value, until - performance.now()));
+            }
             if (performance.now() >= until)
-                throw new HoldfastError('timeout', `the run ${run} is ${found.status}`);
+                throw new HoldfastError('timeout', `the run ${run} ${known}`);
         }
     }
 
     /** Runs, newest first, as many as there are.
      * @param {{[name: string]: any}} [filters] @returns {AsyncGenerator<Run>} */
-    async *list(filters = {}) {
+    list(filters = {}) {
+        return this.#pages('/runs', filters);
+    }
+
+    async *#pages(path, filters) {
         const query = new URLSearchParams(Object.entries(filters).map(([name, value]) => [name, String(value)]));
         for (;;) {
-            const page = await this.ask('GET', `/runs?${query}`);
+            const page = await this.ask('GET', `${path}?${query}`);
             yield* page.items;
             if (!page.next)
                 return;
@@ -264,16 +307,19 @@ export class Client {
         return this.ask('POST', `/runs/${run}/${action}`, reason ? { reason } : {});
     }
 
-    /** @param {string} run @param {string} [reason] @returns {Promise<Run>} */
-    cancel(run, reason) { return this.#change(run, 'cancel', reason); }
-    /** @param {string} run @param {string} [reason] @returns {Promise<Run>} */
-    pause(run, reason) { return this.#change(run, 'pause', reason); }
-    /** @param {string} run @param {string} [reason] @returns {Promise<Run>} */
-    resume(run, reason) { return this.#change(run, 'resume', reason); }
-    /** @param {string} run @param {string} [reason] @returns {Promise<Run>} */
-    retry(run, reason) { return this.#change(run, 'retry', reason); }
-    /** @param {string} run @param {string} [reason] @returns {Promise<Run>} */
-    delete(run, reason) { return this.#change(run, 'delete', reason); }
+    /** @type {Change} */ cancel = (run, reason) => this.#change(run, 'cancel', reason);
+    /** @type {Change} */ pause = (run, reason) => this.#change(run, 'pause', reason);
+    /** @type {Change} */ resume = (run, reason) => this.#change(run, 'resume', reason);
+    /** @type {Change} */ retry = (run, reason) => this.#change(run, 'retry', reason);
+    /** @type {Change} */ delete = (run, reason) => this.#change(run, 'delete', reason);
+    /** @type {Change} */ restore = (run, reason) => this.#change(run, 'restore', reason);
+
+    /** A new run that keeps the steps before `step` (none: none of them); its id.
+     * @param {string} run @param {string} [step] @param {{input?: Json, key?: string, reason?: string}} [options]
+     * @returns {Promise<string>} */
+    async fork(run, step, options = {}) {
+        return (await this.ask('POST', `/runs/${run}/fork`, { ...(step && { step }), ...options })).id;
+    }
 
     /** Sends a signal; with an `id` it is taken once. False: it was there already.
      * @param {string} run @param {string} name @param {Json} [payload] @param {{id?: string}} [options]
@@ -307,6 +353,20 @@ export class Client {
                 await pauseFor(pauses.next().value);
             }
         }
+    }
+
+    // -- questions to people --
+
+    /** Open and claimed ones, newest first; by `role`, `assignee`, `run`, `name`, `status`, `overdue`, `by_due`.
+     * @param {{[name: string]: any}} [filters] @returns {AsyncGenerator<Task>} */
+    tasks(filters = {}) {
+        return this.#pages('/tasks', filters);
+    }
+
+    /** Answers it: a word, and what else there is to say. The same answer once more changes nothing.
+     * @param {string} task @param {string} outcome @param {Json} [result] @returns {Promise<Task>} */
+    completeTask(task, outcome, result = null) {
+        return this.ask('POST', `/tasks/${task}/complete`, { outcome, result });
     }
 }
 
@@ -364,6 +424,7 @@ export class Context {
         this.key = claim.run.key;
         /** @type {number} */
         this.attempt = claim.run.attempt;
+        this.lease = claim.lease_us; // for the worker
         this.#recall();
     }
 
@@ -545,11 +606,12 @@ export class Context {
                 const pause = error instanceof RetryAfter
                     ? error.seconds : Math.min(maxBackoff, base * 2 ** (attempt - 1)) * 1.25;
                 const until = this.#now() + Math.round(pause * 1e6);
+                this.#worker.log(`holdfast: run ${this.runId}, step "${full}" failed in attempt ${attempt}: ${trace(error)}`);
                 this.#suspend(full, this.#line('step', { attempt, started, until, error: message }),
                     { waiting_kind: 'step', waiting_until_us: until });
             }
             await this.#record(full, entry, 'failed', this.#line('step', { attempt, started, error: message }));
-            throw new StepFailed(full, message);
+            throw Object.assign(new StepFailed(full, message), { cause: error });
         } finally {
             this.#open = null;
         }
@@ -597,26 +659,43 @@ export class Context {
      * @param {string} name @param {{timeout?: number}} [options] @returns {Promise<any>} */
     async waitSignal(name, { timeout = Infinity } = {}) {
         const { full, entry } = this.#call('wait', name);
+        const mail = this.#mail.find((one) => one.type === 'external' && one.name === name);
+        return this.#receive('wait', full, entry, mail, timeout, 'no signal came in time', { waiting_kind: 'signal' });
+    }
+
+    /** Asks people, once, and waits for the answer. The task is called `title`, or as this call. WaitTimeout after `timeout`
+     * seconds; the task is withdrawn then.
+     * @param {string} name @param {Json} [payload] @param {{title?: string, assignee?: string, roles?: string[], form?: Json,
+     * dueIn?: number, timeout?: number}} [options] times in seconds
+     * @returns {Promise<{task: string, outcome: string, result: any, by: string}>} */
+    async ask(name, payload = null, { title, assignee, roles = [], form, dueIn, timeout = Infinity } = {}) {
+        const { full, entry } = this.#call('ask', name);
+        const mail = this.#mail.find((one) => one.type === 'task' && one.token === full);
+        const due_at = dueIn === undefined ? undefined : new Date(this.#limit(dueIn) / 1000).toISOString();
+        const task = { name: title ?? name, token: full, payload, assignee, roles, form, due_at };
+        return this.#receive('ask', full, entry, mail, timeout, 'no answer came in time',
+            { waiting_kind: 'task', waiting_token: full, ...(!entry && { tasks: [task] }) }, { withdrawn_tasks: [full] });
+    }
+
+    /** What the mail says, if there is some; else the turn ends with `wait`. `tooLate` is committed with the time-out. */
+    async #receive(op, full, entry, mail, timeout, error, wait, tooLate) {
         if (entry?.status === 'succeeded')
             return entry.output;
         if (entry?.status === 'failed')
             throw new WaitTimeout(entry.error);
         const started = this.#now();
         const until = entry ? entry.until : this.#limit(timeout);
-        const mail = this.#mail.find((one) => one.type === 'external' && one.name === name);
         if (mail) {
-            await this.#record(full, entry, 'succeeded', this.#line('wait', { started, output: mail.payload }),
+            await this.#record(full, entry, 'succeeded', this.#line(op, { started, output: mail.payload }),
                 { consumed: [mail.id] });
             this.#mail = this.#mail.filter((one) => one !== mail);
             return mail.payload;
         }
         if (until && until <= started) {
-            const error = 'no signal came in time';
-            await this.#record(full, entry, 'failed', this.#line('wait', { started, error }));
+            await this.#record(full, entry, 'failed', this.#line(op, { started, error }), tooLate);
             throw new WaitTimeout(error);
         }
-        return this.#suspend(full, entry ? null : this.#line('wait', { started, until }),
-            { waiting_kind: 'signal', waiting_until_us: until });
+        return this.#suspend(full, entry ? null : this.#line(op, { started, until }), { waiting_until_us: until, ...wait });
     }
 
     // -- children --
@@ -638,9 +717,10 @@ export class Context {
                 this.#mismatch(`"${full}" starts ${runs.length} children where ${known.length} are remembered`);
             return known;
         }
-        const ids = newIds(runs.length);
+        const now = this.#now();
+        const ids = runs.map((_, i) => newId(now + i));
         await this.#record(full, entry, 'succeeded', this.#line('children', { output: ids }),
-            { children: runs, child_ids: ids });
+            { children: runs.map(late), child_ids: ids });
         return ids;
     }
 
@@ -764,7 +844,7 @@ export class Context {
 
     /** @returns {Promise<string>} */
     uuid() {
-        return this.#fix('uuid', randomUUID());
+        return this.#fix('uuid', newId(this.#now()));
     }
 
     /** Which version of a piece of code this run goes through: `current` for runs that come here for the first time, 0 for
@@ -796,9 +876,9 @@ export class Worker {
     #handlers = new Map();
     #stopping = new AbortController();
     #hangUp = new AbortController(); // on the claim that waits, when the stop's limit has passed
+    #refusal = null; // why the server does not let it work
     #quit = false; // the stop's limit has passed
     #held = new Map(); // context -> its turn's promise
-    #claims = new Map(); // context -> its claim
     #freed = () => {}; // wakes who waits for a turn to end
     #beatTimer;
     #lastBeat = 0;
@@ -822,7 +902,8 @@ export class Worker {
         return this;
     }
 
-    /** Works until stop(), or (unless `signals` is false) SIGTERM or SIGINT. @param {{signals?: boolean}} [options] */
+    /** Works until stop(), or (unless `signals` is false) SIGTERM or SIGINT. Rejected with a HoldfastError when the server does
+     * not let it: its token, say, is not good for this, or no more. @param {{signals?: boolean}} [options] */
     async run({ signals = true } = {}) {
         if (this.#handlers.size === 0)
             throw new Error('the worker serves no workflow');
@@ -835,6 +916,8 @@ export class Worker {
         await this.#drain(claimer);
         for (const name of ['SIGTERM', 'SIGINT'])
             process.off(name, stop);
+        if (this.#refusal)
+            throw this.#refusal;
     }
 
     /** No new claims; handlers at work may finish. */
@@ -845,15 +928,26 @@ export class Worker {
         this.#freed();
     }
 
+    /** Whether trying again is of no use; then it stops. A tenant that is disabled may be enabled again. */
+    #refused(error, joined = true) {
+        const { status, code } = error;
+        if (!(joined ? [401, 403] : [400, 401, 403, 404]).includes(status) || code === 'disabled')
+            return false;
+        this.#refusal ??= new HoldfastError(code,
+            `${this.client.url} does not let the worker in: ${error.message} (${status} ${code})`, status);
+        this.stop();
+        return true;
+    }
+
     /** The claim that waits is answered by it; one that was on its way meets the next. */
     async #leave(claimer, done) {
-        let claims = true;
+        let claims = !this.#refusal;
         claimer.then(() => { claims = false; });
-        do {
+        while (claims && !done.aborted) {
             await this.client.ask('POST', '/work/leave', { worker: this.name }).catch((error) =>
                 this.log(`holdfast: could not leave: ${error.message}`));
             await Promise.race([claimer, pauseFor(200, done)]);
-        } while (claims && !done.aborted);
+        }
     }
 
     async #drain(claimer) {
@@ -899,6 +993,8 @@ export class Worker {
                     await pauseFor(300, stopped);
                 pauses = backoff();
             } catch (error) {
+                if (this.#refused(error, joined))
+                    return;
                 this.log(`holdfast: cannot claim: ${error.message}`);
                 await pauseFor(pauses.next().value, stopped);
             }
@@ -907,11 +1003,9 @@ export class Worker {
 
     #begin(claim) {
         const ctx = new Context(this, claim);
-        this.#claims.set(ctx, claim);
         this.#held.set(ctx, this.#turn(ctx).catch((error) =>
             this.log(`holdfast: run ${ctx.runId}: ${error.stack}`)).then(() => {
             this.#held.delete(ctx);
-            this.#claims.delete(ctx);
             this.#freed();
         }));
         this.#scheduleBeat();
@@ -947,14 +1041,19 @@ export class Worker {
             } catch (known) {
                 over = known;
             }
-            return over instanceof TurnOver ? over.end : this.#failure(over);
+            return over instanceof TurnOver ? over.end : this.#failure(ctx, over);
         }
     }
 
-    #failure(error) {
-        const end = { path: 'fail', message: say(error).slice(0, 4000) };
+    #failure(ctx, error) {
+        const text = trace(error);
+        if (!(error instanceof RetryAfter))
+            this.log(`holdfast: run ${ctx.runId} (${ctx.workflow}) failed in attempt ${ctx.attempt}: ${text}`);
+        const about = { code: error instanceof PermanentError ? error.code : 'failed', message: say(error).slice(0, 4000) };
+        const end = { path: 'fail', ...about,
+            error: { attempt: ctx.attempt, ...about, trace: clean(text.slice(0, TRACE_LIMIT)) } };
         if (error instanceof PermanentError)
-            Object.assign(end, { permanent: true, code: error.code });
+            end.permanent = true;
         else if (error instanceof RetryAfter)
             end.retry_after = `${Math.max(1, Math.round(error.seconds * 1000))}ms`;
         return end;
@@ -981,12 +1080,14 @@ export class Worker {
                     if (this.#quit)
                         return;
                     await pauseFor(pause);
-                } else if (path === 'fail') {
-                    return;
-                } else {
+                } else if (path === 'commit' && ![401, 403].includes(error.status)) {
                     const code = body.turn === 'wait' ? 'wait_refused' : 'result_refused';
                     path = 'fail';
                     body = { permanent: true, code, message: error.message };
+                } else if (body.error) { // said again in short: the trace may have been too much
+                    body = { ...body, error: undefined, message: body.message.slice(0, 200) };
+                } else {
+                    return;
                 }
             }
         }
@@ -999,8 +1100,7 @@ export class Worker {
         clearTimeout(this.#beatTimer);
         if (this.#held.size === 0 || this.#quit)
             return;
-        const leases = [...this.#claims.values()].map((claim) => claim.lease_us / 1000);
-        const pause = Math.min(LONGEST_BEAT, Math.min(...leases) / 3);
+        const pause = Math.min(LONGEST_BEAT, ...[...this.#held.keys()].map((ctx) => ctx.lease / 3000));
         this.#lastBeat = this.#held.size === 1 ? performance.now() : this.#lastBeat;
         this.#beatTimer = setTimeout(() => this.#beat(), Math.max(0, this.#lastBeat + pause - performance.now()));
     }
@@ -1009,8 +1109,7 @@ export class Worker {
         const held = [...this.#held.keys()];
         this.#lastBeat = performance.now();
         try {
-            const runs = held.map((ctx) => ({ id: ctx.runId, version: ctx.run.version,
-                lease_us: this.#claims.get(ctx).lease_us }));
+            const runs = held.map((ctx) => ({ id: ctx.runId, version: ctx.run.version, lease_us: ctx.lease }));
             const { items } = await this.client.ask('POST', '/work/heartbeat', { worker: this.name, runs });
             items.forEach((item, i) => {
                 if (item.code === 'cancelled')
@@ -1019,6 +1118,8 @@ export class Worker {
                     held[i].lose(new TurnOver('somebody else holds the run', null, { lost: true }));
             });
         } catch (error) {
+            if (this.#refused(error))
+                return;
             this.log(`holdfast: heartbeat: ${error.message}`);
         }
         this.#scheduleBeat();

@@ -33,8 +33,10 @@ import socket
 import ssl
 import threading
 import time
+import traceback
 import urllib.parse
 import uuid
+from datetime import datetime, timezone
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence
 
 __all__ = ["Client", "Worker", "Context", "ChildEnd", "HoldfastError", "Unavailable", "PermanentError", "RetryAfter",
@@ -45,6 +47,7 @@ FINISHED = ("succeeded", "failed", "cancelled")
 CLAIM_WAIT = 20      # s that a claim waits for work
 FRESH = 15           # s that an idle connection is trusted; the server closes it after 30
 LONGEST_BEAT = 10    # s between heartbeats
+TRACE_LIMIT = 8000   # characters of a traceback that are kept with the run
 MICRO = 1_000_000
 GIVE_BACK = {"path": "commit", "turn": "give_back"}
 
@@ -140,24 +143,33 @@ def _plain(value: Any) -> Any:
         raise PermanentError(f"this is no JSON: {error}", "result_refused") from error
 
 
-def _new_ids(count: int) -> List[str]:
-    """Ids that sort by time, as those of the server do (UUID version 7): lists are newest first by them."""
-    now = time.time_ns() // 1_000_000
+def _new_id(now: int) -> str:
+    """A UUIDv7 of this time (us), as the server makes them: lists are ordered by id."""
+    head = now // 1000 << 80 | 7 << 76 | now % 1000 * 4096 // 1000 << 64
+    return str(uuid.UUID(int=head | 2 << 62 | int.from_bytes(os.urandom(8), "big") >> 2))
 
-    def make(i: int) -> uuid.UUID:
-        low = int.from_bytes(os.urandom(8), "big") >> 2
-        return uuid.UUID(int=(now + i // 4096) << 80 | (0x7000 | i % 4096) << 64 | 2 << 62 | low)
-    return [str(make(i)) for i in range(count)]
+
+def _late(run: Dict[str, Any]) -> Dict[str, Any]:
+    """A run to be triggered, whose `delay` in seconds is the API's `in`: a word that Python keeps for itself."""
+    delay = run.get("delay")
+    run = {name: value for name, value in run.items() if name != "delay"}
+    return run if delay is None else {**run, "in": delay if isinstance(delay, str) else f"{int(delay * 1000)}ms"}
+
+
+def _quote(text: str) -> str:
+    return urllib.parse.quote(text, safe="")
 
 
 class Client:
-    """Speaks to a server. May be used by many threads. Arguments that are not named here (`key`, `tags`, `in`, …) are
-    those of the HTTP API; times are RFC 3339, durations "90s"."""
+    """Speaks to a server. May be used by many threads. Arguments that are not named here (`key`, `tags`, …) are those of
+    the HTTP API; times are RFC 3339, durations "90s". What there is no method for can be had with ask()."""
 
-    def __init__(self, url: str, token: Optional[str] = None, tenant: Optional[str] = None, timeout: float = 30):
+    def __init__(self, url: str, token: Optional[str] = None, tenant: Optional[str] = None, timeout: float = 30,
+                 actor: Optional[str] = None):
         parts = urllib.parse.urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"not an address of a server: {url}")
+        self.url = url
         self._tls = ssl.create_default_context() if parts.scheme == "https" else None
         self._host, self._port = parts.hostname, parts.port
         self._prefix = parts.path.rstrip("/") + "/v1"
@@ -167,6 +179,8 @@ class Client:
             self._headers["Authorization"] = f"Bearer {token}"
         if tenant:
             self._headers["Holdfast-Tenant"] = tenant
+        if actor:  # who acts, where there are no tokens
+            self._headers["Holdfast-Actor"] = actor
         self._lock = threading.Lock()
         self._idle: List[tuple] = []  # (connection, when it was used), newest last
 
@@ -221,37 +235,57 @@ class Client:
         problem = answer if isinstance(answer, dict) else {}
         code = str(problem.get("type", f"http_{status}")).rpartition(":")[2]
         message = problem.get("detail") or problem.get("title") or f"the server answered {status}"
+        if status == 403 and problem.get("detail"):  # what is needed, and by whom
+            message = f"{problem.get('title')}: {message}"
         raise (Unavailable if status >= 500 and status != 507 else HoldfastError)(code, message, status)
 
     # -- runs --
 
-    def trigger(self, workflow: str, input: Any = None, **options: Any) -> str:
-        """Starts a run and returns its id. With a `key` it is safe to repeat."""
-        return self.ask("POST", "/runs", {"workflow": workflow, "input": input, **options})["id"]
+    def trigger(self, workflow: str, input: Any = None, *, delay: Optional[float] = None, **options: Any) -> str:
+        """Starts a run, not before `delay` seconds have passed, and returns its id. With a `key` it is safe to repeat."""
+        return self.ask("POST", "/runs", _late({"workflow": workflow, "input": input, "delay": delay, **options}))["id"]
 
     def trigger_many(self, runs: Sequence[Dict[str, Any]]) -> List[Dict[str, Any]]:
         """Each is accepted or refused by itself: an item of the answer has an id, or a code and a message."""
-        return self.ask("POST", "/runs/batch", {"runs": list(runs)})["items"]
+        return self.ask("POST", "/runs/batch", {"runs": [_late(run) for run in runs]})["items"]
 
     def get(self, run: str) -> Dict[str, Any]:
         return self.ask("GET", f"/runs/{run}")
 
+    def get_by_key(self, workflow: str, key: str) -> Dict[str, Any]:
+        return self.ask("GET", f"/workflows/{_quote(workflow)}/runs/{_quote(key)}")
+
+    def steps(self, run: str) -> List[Dict[str, Any]]:
+        """What the run remembers."""
+        return self.ask("GET", f"/runs/{run}/steps")["items"]
+
     def wait(self, run: str, timeout: Optional[float] = None) -> Dict[str, Any]:
-        """The run when it has ended. TimeoutError when that takes longer than `timeout` seconds."""
+        """The run when it has ended. TimeoutError when that takes longer than `timeout` seconds. A server that is away
+        is waited for as well."""
         until = time.monotonic() + timeout if timeout is not None else float("inf")
+        pause = _Backoff()
         while True:
             patience = max(0.0, min(30.0, until - time.monotonic()))
-            found = self.ask("GET", f"/runs/{run}?wait={int(patience * 1000)}ms", wait=patience)
-            if found["status"] in FINISHED:
-                return found
+            try:
+                found = self.ask("GET", f"/runs/{run}?wait={int(patience * 1000)}ms", wait=patience)
+                if found["status"] in FINISHED:
+                    return found
+                pause, known = _Backoff(), f"is {found['status']}"
+            except Unavailable as error:
+                known = f"cannot be asked for: {error}"
+                time.sleep(max(0.0, min(pause.next(), until - time.monotonic())))
             if time.monotonic() >= until:
-                raise TimeoutError(f"the run {run} is {found['status']}")
+                raise TimeoutError(f"the run {run} {known}")
 
     def list(self, **filters: Any) -> Iterator[Dict[str, Any]]:
         """Runs, newest first, as many as there are."""
-        query = {name: ",".join(value) if isinstance(value, (list, tuple)) else value for name, value in filters.items()}
+        return self._pages("/runs", filters)
+
+    def _pages(self, path: str, filters: Dict[str, Any]) -> Iterator[Dict[str, Any]]:
+        query = {name: ",".join(value) if isinstance(value, (list, tuple)) else
+                 str(value).lower() if isinstance(value, bool) else value for name, value in filters.items()}
         while True:
-            page = self.ask("GET", "/runs?" + urllib.parse.urlencode(query))
+            page = self.ask("GET", f"{path}?{urllib.parse.urlencode(query)}")
             yield from page["items"]
             if not page["next"]:
                 return
@@ -274,6 +308,13 @@ class Client:
 
     def delete(self, run: str, reason: Optional[str] = None) -> Dict[str, Any]:
         return self._change(run, "delete", reason)
+
+    def restore(self, run: str, reason: Optional[str] = None) -> Dict[str, Any]:
+        return self._change(run, "restore", reason)
+
+    def fork(self, run: str, step: Optional[str] = None, **options: Any) -> str:
+        """A new run that keeps the steps before `step` (None: none of them); its id. Also `input`, `key`, `reason`."""
+        return self.ask("POST", f"/runs/{run}/fork", {**({"step": step} if step else {}), **options})["id"]
 
     def signal(self, run: str, name: str, payload: Any = None, id: Optional[str] = None) -> bool:
         """Sends a signal; with an `id` it is taken once. False: it was there already."""
@@ -303,6 +344,16 @@ class Client:
                 time.sleep(pause.next())
             finally:
                 connection.close()
+
+    # -- questions to people --
+
+    def tasks(self, **filters: Any) -> Iterator[Dict[str, Any]]:
+        """Open and claimed ones, newest first; by `role`, `assignee`, `run`, `name`, `status`, `overdue`, `by_due`."""
+        return self._pages("/tasks", filters)
+
+    def complete_task(self, task: str, outcome: str, result: Any = None) -> Dict[str, Any]:
+        """Answers it: a word, and what else there is to say. The same answer once more changes nothing."""
+        return self.ask("POST", f"/tasks/{task}/complete", {"outcome": outcome, "result": result})
 
 
 class _Backoff:
@@ -525,6 +576,7 @@ class Context:
                 pause = error.seconds if isinstance(error, RetryAfter) else \
                     min(max_backoff, backoff * 2 ** min(attempt - 1, 60)) * 1.25
                 until = self._now() + int(pause * MICRO)
+                LOG.warning("run %s, step \"%s\" failed in attempt %d", self.run_id, full, attempt, exc_info=error)
                 self._suspend(full, self._line("step", attempt=attempt, started=started, until=until, error=message),
                               waiting_kind="step", waiting_until_us=until)
             self._record(full, entry, "failed", self._line("step", attempt=attempt, started=started, error=message))
@@ -567,29 +619,48 @@ class Context:
     def wait_signal(self, name: str, timeout: Optional[float] = None) -> Any:
         """The payload of the next signal of this name, also of one that came before. WaitTimeout after so many seconds."""
         full, entry = self._call("wait", name)
+        found = [mail for mail in self._mail if mail["type"] == "external" and mail["name"] == name]
+        return self._receive("wait", full, entry, found, timeout, "no signal came in time", {"waiting_kind": "signal"})
+
+    def ask(self, name: str, payload: Any = None, *, title: Optional[str] = None, assignee: Optional[str] = None,
+            roles: Sequence[str] = (), form: Any = None, due_in: Optional[float] = None,
+            timeout: Optional[float] = None) -> Dict[str, Any]:
+        """Asks people, once, and waits for the answer: {"task", "outcome", "result", "by"}. The task is called `title`, or
+        as this call. WaitTimeout after `timeout` seconds; the task is withdrawn then."""
+        full, entry = self._call("ask", name)
+        found = [mail for mail in self._mail if mail["type"] == "task" and mail["token"] == full]
+        due = datetime.fromtimestamp(self._limit(due_in) / MICRO, timezone.utc).isoformat() if due_in is not None else None
+        task = {"name": title or name, "token": full, "payload": payload, "assignee": assignee, "roles": list(roles),
+                "form": form, "due_at": due}
+        task = {member: value for member, value in task.items() if value is not None}
+        return self._receive("ask", full, entry, found, timeout, "no answer came in time",
+                             {"waiting_kind": "task", "waiting_token": full, **({} if entry else {"tasks": [task]})},
+                             withdrawn_tasks=[full])
+
+    def _receive(self, op: str, full: str, entry: Optional[_Entry], found: List[Dict[str, Any]], timeout: Optional[float],
+                 late: str, wait: Dict[str, Any], **too_late: Any) -> Any:
+        """What the first of the mail says that was found; else the turn ends with `wait`. `too_late` is committed with the
+        time-out."""
         if entry and entry.status == "succeeded":
             return entry.output
         if entry and entry.status == "failed":
             raise WaitTimeout(entry.error)
         now = self._now()
         until = entry.until if entry else self._limit(timeout)
-        for mail in self._mail:
-            if mail["type"] == "external" and mail["name"] == name:
-                self._record(full, entry, "succeeded", self._line("wait", started=now, output=mail["payload"]),
-                             consumed=[mail["id"]])
-                self._mail.remove(mail)
-                return mail["payload"]
+        if found:
+            payload = found[0]["payload"]
+            self._record(full, entry, "succeeded", self._line(op, started=now, output=payload), consumed=[found[0]["id"]])
+            self._mail.remove(found[0])
+            return payload
         if until and until <= now:
-            error = "no signal came in time"
-            self._record(full, entry, "failed", self._line("wait", started=now, error=error))
-            raise WaitTimeout(error)
-        self._suspend(full, None if entry else self._line("wait", started=now, until=until),
-                      waiting_kind="signal", waiting_until_us=until)
+            self._record(full, entry, "failed", self._line(op, started=now, error=late), **too_late)
+            raise WaitTimeout(late)
+        self._suspend(full, None if entry else self._line(op, started=now, until=until), waiting_until_us=until, **wait)
 
     # -- children --
 
     def start_child(self, name: str, workflow: str, input: Any = None, **options: Any) -> str:
-        """Starts a run that is cancelled with this one and whose end can be waited for; its id."""
+        """Starts a run that is cancelled with this one and whose end can be waited for; its id. Options as for trigger."""
         return self.start_children(name, [{"workflow": workflow, "input": input, **options}])[0]
 
     def start_children(self, name: str, runs: Sequence[Dict[str, Any]]) -> List[str]:
@@ -600,8 +671,10 @@ class Context:
             if len(ids) != len(runs):
                 self._mismatch(f'"{full}" starts {len(runs)} children where {len(ids)} are remembered')
             return ids
-        ids = _new_ids(len(runs))
-        self._record(full, entry, "succeeded", self._line("children", output=ids), children=list(runs), child_ids=ids)
+        now = self._now()
+        ids = [_new_id(now + i) for i in range(len(runs))]
+        self._record(full, entry, "succeeded", self._line("children", output=ids),
+                     children=[_late(run) for run in runs], child_ids=ids)
         return ids
 
     def wait_child(self, name: str, run: str, timeout: Optional[float] = None) -> Any:
@@ -696,7 +769,7 @@ class Context:
         return (int(self._fix("random", os.urandom(8).hex()), 16) >> 11) / (1 << 53)
 
     def uuid(self) -> str:
-        return self._fix("uuid", str(uuid.uuid4()))
+        return self._fix("uuid", _new_id(self._now()))
 
     def version(self, change: str, current: int) -> int:
         """Which version of a piece of code this run goes through: `current` for runs that come here for the first time, 0
@@ -714,8 +787,14 @@ class Context:
 
 
 def _say(error: BaseException) -> str:
-    text = str(error) or type(error).__name__
-    return text if isinstance(error, (PermanentError, RetryAfter, TimeoutError)) else f"{type(error).__name__}: {text}"
+    kind, text = type(error).__name__, str(error)
+    told = isinstance(error, (PermanentError, RetryAfter, TimeoutError))
+    return _clean((text if told else f"{kind}: {text}") if text else kind)
+
+
+def _clean(text: str) -> str:
+    """Text that every store takes: messages quote names of files and other bytes."""
+    return text.replace("\0", "\\0").encode(errors="backslashreplace").decode()
 
 
 # ---- The worker ----
@@ -729,11 +808,12 @@ class Worker:
 
     def __init__(self, client: Client, name: Optional[str] = None, concurrency: int = 4, stop_limit: float = 30):
         self.client = client
-        self.name = name or f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:6]}"
+        self.name = name or f"{socket.gethostname()}:{os.getpid()}:{os.urandom(3).hex()}"
         self._concurrency, self._stop_limit = concurrency, stop_limit
         self._handlers: Dict[str, Handler] = {}
         self._asked: "queue.SimpleQueue[None]" = queue.SimpleQueue()  # to stop
         self._stopping = threading.Event()
+        self._refusal: Optional[HoldfastError] = None  # why the server does not let it work
         self._quit = False                         # the stop's limit has passed
         self._held: Dict[int, Context] = {}        # by id(context)
         self._change = threading.Condition()       # guards _held
@@ -748,7 +828,8 @@ class Worker:
         return add
 
     def run(self, signals: bool = True) -> None:
-        """Works until stop(), or (in the main thread, unless `signals` is false) SIGTERM or SIGINT."""
+        """Works until stop(), or (in the main thread, unless `signals` is false) SIGTERM or SIGINT. HoldfastError when the
+        server does not let it: its token, say, is not good for this, or no more."""
         if not self._handlers:
             raise ValueError("the worker serves no workflow")
         if signals and threading.current_thread() is threading.main_thread():
@@ -762,15 +843,26 @@ class Worker:
         self._asked.get()
         self._stopping.set()
         self._drain(claimer)
+        if self._refusal:
+            raise self._refusal
 
     def stop(self) -> None:
         """No new claims; handlers at work may finish. Safe in signal handlers and any thread."""
         self._asked.put(None)
 
+    def _refused(self, error: HoldfastError, joined: bool = True) -> bool:
+        """Whether trying again is of no use; then it stops. A tenant that is disabled may be enabled again."""
+        if error.status not in ((401, 403) if joined else (400, 401, 403, 404)) or error.code == "disabled":
+            return False
+        self._refusal = self._refusal or HoldfastError(
+            error.code, f"{self.client.url} does not let the worker in: {error} ({error.status} {error.code})", error.status)
+        self.stop()
+        return True
+
     def _drain(self, claimer: threading.Thread) -> None:
         until = time.monotonic() + self._stop_limit
         self._slots.release()  # a claimer that waits for a hand looks up
-        while claimer.is_alive() and time.monotonic() < until:
+        while claimer.is_alive() and not self._refusal and time.monotonic() < until:
             try:  # The claim that waits is answered by it; one that was on its way meets the next.
                 self.client.ask("POST", "/work/leave", {"worker": self.name})
             except HoldfastError as error:
@@ -811,6 +903,8 @@ class Worker:
                         self._stopping.wait(0.3)
                 pause = _Backoff()
             except HoldfastError as error:
+                if self._refused(error, joined):
+                    return
                 LOG.warning("cannot claim: %s", error)
                 self._stopping.wait(pause.next())
             for claim in claims:
@@ -865,14 +959,17 @@ class Worker:
                 return getattr(over, "end", None)
             except Exception as over:  # pylint: disable=broad-except
                 error = over
-            return self._failure(error)
+            return self._failure(ctx, error)
 
     @staticmethod
-    def _failure(error: Exception) -> Dict[str, Any]:
-        LOG.info("a handler failed", exc_info=error)
-        end: Dict[str, Any] = {"path": "fail", "message": _say(error)[:4000]}
+    def _failure(ctx: Context, error: Exception) -> Dict[str, Any]:
+        if not isinstance(error, RetryAfter):
+            LOG.error("run %s (%s) failed in attempt %d", ctx.run_id, ctx.workflow, ctx.attempt, exc_info=error)
+        about = {"code": error.code if isinstance(error, PermanentError) else "failed", "message": _say(error)[:4000]}
+        trace = _clean("".join(traceback.format_exception(type(error), error, error.__traceback__)).rstrip())[-TRACE_LIMIT:]
+        end: Dict[str, Any] = {"path": "fail", **about, "error": {"attempt": ctx.attempt, **about, "trace": trace}}
         if isinstance(error, PermanentError):
-            end.update(permanent=True, code=error.code)
+            end.update(permanent=True)
         elif isinstance(error, RetryAfter):
             end.update(retry_after=f"{max(1, int(error.seconds * 1000))}ms")
         return end
@@ -893,17 +990,18 @@ class Worker:
             except HoldfastError as error:
                 if error.code in ("stale", "cancelled"):
                     return
-                if not isinstance(error, Unavailable) and error.status != 507:
-                    if body.get("code") in ("result_refused", "wait_refused") or path == "fail":
-                        LOG.error("run %s: %s", ctx.run_id, error)
+                LOG.warning("run %s: %s", ctx.run_id, error)
+                if isinstance(error, Unavailable) or error.status == 507:
+                    if self._quit:
                         return
+                    time.sleep(pause.next())
+                elif path == "commit" and error.status not in (401, 403):
                     code = "wait_refused" if body["turn"] == "wait" else "result_refused"
                     path, body = "fail", {"permanent": True, "code": code, "message": str(error)}
-                    continue
-                LOG.warning("run %s: %s", ctx.run_id, error)
-                if self._quit:
+                elif body.pop("error", None):  # said again in short: the trace may have been too much
+                    body["message"] = body["message"][:200]
+                else:
                     return
-                time.sleep(pause.next())
 
     # -- heartbeat --
 
@@ -924,6 +1022,8 @@ class Worker:
             try:
                 items = self.client.ask("POST", "/work/heartbeat", {"worker": self.name, "runs": runs})["items"]
             except HoldfastError as error:
+                if self._refused(error):
+                    return
                 LOG.warning("heartbeat: %s", error)
                 continue
             for ctx, item in zip(held, items):

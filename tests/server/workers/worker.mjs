@@ -1,4 +1,5 @@
-// The workflows that remote.py tests, in JavaScript. usage: worker.mjs URL NAME LOG. worker.py is the same in Python.
+// The workflows that remote.py and clients.py test, in JavaScript. usage: worker.mjs URL NAME LOG. worker.py is the same in
+// Python.
 
 import { randomUUID } from 'node:crypto';
 import { appendFileSync } from 'node:fs';
@@ -7,7 +8,8 @@ import {
 } from '../../../clients/javascript/holdfast.mjs';
 
 const [url, name, log] = process.argv.slice(2);
-const worker = new Worker(new Client(url), { name, concurrency: 8, stopLimit: Number(process.env.LIMIT ?? 20) });
+const worker = new Worker(new Client(url, { token: process.env.TOKEN }),
+    { name, concurrency: 8, stopLimit: Number(process.env.LIMIT ?? 20) });
 
 /** A line in a file is something that cannot be undone. */
 const note = (line) => appendFileSync(log, `${line}\n`);
@@ -132,5 +134,34 @@ worker.workflow('relay.v1', async (ctx) => {
     await ctx.waitSignal('go2');
     return [a, kid, name, go, b];
 });
+
+worker.workflow('broken.v1', async (ctx, input) => {
+    function digDeep() {
+        throw new RangeError({ long: 'long '.repeat(5000), bytes: 'a\0b\ud800c' }[input] ?? 'oops');
+    }
+    if (input === 'step')
+        await ctx.step('dig', digDeep, { retries: 1, backoff: 0.01 });
+    digDeep();
+});
+
+worker.workflow('question.v1', async (ctx, input) => {
+    const answers = [];
+    for (let i = 0; i < 2; i++) {
+        try {
+            answers.push(await ctx.ask('approval', { sum: input }, { title: 'Approve it', roles: ['boss'], form: { f: 1 },
+                dueIn: 3600, timeout: answers.length ? 0.1 : undefined }));
+        } catch (error) {
+            if (!(error instanceof WaitTimeout))
+                throw error;
+            answers.push(error.message);
+        }
+    }
+    return answers;
+});
+
+worker.workflow('mother.v1', async (ctx) => [
+    ...await ctx.startChildren('many', [{ workflow: 'leaf.v1' }, { workflow: 'leaf.v1' }]),
+    await ctx.startChild('late', 'leaf.v1', null, { delay: 3600 }),
+]);
 
 await worker.run();

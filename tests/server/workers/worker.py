@@ -1,6 +1,6 @@
-"""The workflows that remote.py tests, in Python. usage: worker.py URL NAME LOG. worker.mjs is the same in JavaScript."""
+"""The workflows that remote.py and clients.py test, in Python. usage: worker.py URL NAME LOG. worker.mjs is the same in
+JavaScript."""
 
-import logging
 import os
 import pathlib
 import sys
@@ -11,9 +11,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "clients" /
 
 import holdfast  # noqa: E402
 
-logging.basicConfig(level=logging.WARNING)
 URL, NAME, LOG = sys.argv[1:]
-worker = holdfast.Worker(holdfast.Client(URL), name=NAME, concurrency=8, stop_limit=float(os.environ.get("LIMIT", "20")))
+worker = holdfast.Worker(holdfast.Client(URL, token=os.environ.get("TOKEN")), name=NAME, concurrency=8,
+                         stop_limit=float(os.environ.get("LIMIT", "20")))
 
 
 def note(line):
@@ -139,6 +139,34 @@ def relay(ctx, input):
     b = ctx.step("b", lambda: "of the worker")
     ctx.wait_signal("go2")
     return [a, kid, name, go, b]
+
+
+@worker.workflow("broken.v1")
+def broken(ctx, input):
+    def dig_deep():
+        raise ValueError({"long": "long " * 5000, "bytes": "a\0b\ud800c"}.get(input, "oops"))
+
+    if input == "step":
+        ctx.step("dig", dig_deep, retries=1, backoff=0.01)
+    dig_deep()
+
+
+@worker.workflow("question.v1")
+def question(ctx, input):
+    answers = []
+    for _ in range(2):
+        try:
+            answers.append(ctx.ask("approval", {"sum": input}, title="Approve it", roles=["boss"], form={"f": 1},
+                                   due_in=3600, timeout=0.1 if answers else None))
+        except holdfast.WaitTimeout as error:
+            answers.append(str(error))
+    return answers
+
+
+@worker.workflow("mother.v1")
+def mother(ctx, input):
+    return [*ctx.start_children("many", [{"workflow": "leaf.v1"}, {"workflow": "leaf.v1"}]),
+            ctx.start_child("late", "leaf.v1", delay=3600)]
 
 
 worker.run()
