@@ -512,7 +512,7 @@ static void cast_removal(size_t actor, struct hf__arena *arena, int32_t lane)
     *hf__table_add(actors[actor].lanes) = hf__number(lane);
 }
 
-/* Of two triggers, one of a flusher that knows the lane from before. */
+/* The three statements that insert runs with a flow key: by an op alone, with a key, and debounced. */
 static void a_trigger_beside_the_removal_of_its_lane_is_never_lost(void **state)
 {
     struct hf__arena arena;
@@ -521,12 +521,18 @@ static void a_trigger_beside_the_removal_of_its_lane_is_never_lost(void **state)
     (void)state;
     hf__arena_init(&arena, 4096);
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
-        hf_trigger_spec spec = spec_of(WORK);
-        spec.flow_key = "key";
+        hf_trigger_spec specs[2] = { spec_of(WORK), spec_of(WORK) };
         for (size_t i = 0; i < 2; i++) {
             struct hf__op *op = cast(i, HF__OP_TRIGGER);
+            specs[i].flow_key = "key";
             op->trigger.id = hf__new_id();
-            op->trigger.spec = &spec;
+            op->trigger.spec = &specs[i];
+        }
+        if (seed % 3)
+            specs[1].key = text_of("key-%d", (int)seed);
+        if (seed % 3 == 2) {
+            specs[1].debounce_key = "d";
+            specs[1].debounce_for = 1;
         }
         cast_removal(2, &arena, last);
         play(3, seed);
@@ -536,6 +542,7 @@ static void a_trigger_beside_the_removal_of_its_lane_is_never_lost(void **state)
                                            fx.client->tenant_id);
         removed += last && lane != last;
         last = lane;
+        advance(1);
         const hf_claims *claims = claim_as(WORKER, 10);
         if (claims->count != 2)
             fail_msg("seed %llu: a run has no lane", (unsigned long long)seed);

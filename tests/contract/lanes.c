@@ -7,6 +7,14 @@
 
 #define KEY "key"
 
+/* A day after the migration. */
+static int set_up(void **state)
+{
+    int status = fixture_set_up(state);
+    advance(HF_DAYS(1));
+    return status;
+}
+
 /* ---- Doing ---- */
 
 /* Retention's walk over all lanes. */
@@ -140,6 +148,25 @@ static void a_lane_stays_until_its_starts_are_paid_for(void **state)
     assert_int_equal(lane_of_key(), 0);
 }
 
+/* Programs of the version before may not expect it. */
+static void no_lane_goes_on_the_day_of_a_migration(void **state)
+{
+    (void)state;
+    sql("INSERT INTO schema_version (version, name, min_writer, applied_at) VALUES (998, 'x', 1, "
+        "%lld)",
+        (long long)(now() - HF_DAYS(1) + 1));
+    trigger_keyed();
+    make_last_lane();
+    succeed(claim());
+    purge_all();
+    tidy();
+    assert_int_not_equal(lane_of_key(), 0);
+    advance(1);
+    tidy();
+    assert_int_equal(lane_of_key(), 0);
+    sql("DELETE FROM schema_version WHERE version = 998");
+}
+
 /* ---- What comes afterwards ---- */
 
 static void a_trigger_makes_a_lane_anew_that_was_removed(void **state)
@@ -261,20 +288,23 @@ static void a_trigger_by_sql_that_is_not_committed_keeps_its_lane(void **state)
     succeed(claim());
 }
 
+#define LANE_TEST(test) cmocka_unit_test_setup_teardown(test, set_up, fixture_tear_down)
+
 static const struct CMUnitTest tests[] = {
-    CONTRACT_TEST(a_lane_goes_after_the_last_run_of_its_key),
-    CONTRACT_TEST(a_lane_stays_while_a_run_in_any_status_is_in_it),
-    CONTRACT_TEST(the_lane_of_a_workflow_itself_stays),
-    CONTRACT_TEST(a_lane_with_a_weight_of_its_own_stays_until_it_has_none),
-    CONTRACT_TEST(a_lane_stays_until_its_starts_are_paid_for),
-    CONTRACT_TEST(a_trigger_makes_a_lane_anew_that_was_removed),
-    CONTRACT_TEST(the_number_of_a_lane_is_never_given_again),
-    CONTRACT_TEST(a_debounced_trigger_makes_a_lane_anew_that_was_removed),
-    CONTRACT_TEST(many_triggers_make_a_lane_anew_that_was_removed),
-    CONTRACT_TEST(a_child_makes_a_lane_anew_that_was_removed),
-    CONTRACT_TEST(a_first_turn_makes_a_lane_anew_that_was_removed),
-    CONTRACT_TEST(what_another_process_remembers_does_no_harm),
-    CONTRACT_TEST(a_trigger_by_sql_that_is_not_committed_keeps_its_lane),
+    LANE_TEST(a_lane_goes_after_the_last_run_of_its_key),
+    LANE_TEST(a_lane_stays_while_a_run_in_any_status_is_in_it),
+    LANE_TEST(the_lane_of_a_workflow_itself_stays),
+    LANE_TEST(a_lane_with_a_weight_of_its_own_stays_until_it_has_none),
+    LANE_TEST(a_lane_stays_until_its_starts_are_paid_for),
+    LANE_TEST(no_lane_goes_on_the_day_of_a_migration),
+    LANE_TEST(a_trigger_makes_a_lane_anew_that_was_removed),
+    LANE_TEST(the_number_of_a_lane_is_never_given_again),
+    LANE_TEST(a_debounced_trigger_makes_a_lane_anew_that_was_removed),
+    LANE_TEST(many_triggers_make_a_lane_anew_that_was_removed),
+    LANE_TEST(a_child_makes_a_lane_anew_that_was_removed),
+    LANE_TEST(a_first_turn_makes_a_lane_anew_that_was_removed),
+    LANE_TEST(what_another_process_remembers_does_no_harm),
+    LANE_TEST(a_trigger_by_sql_that_is_not_committed_keeps_its_lane),
 };
 
 CONTRACT("lanes", tests)

@@ -57,12 +57,15 @@ SELECT n.workflow, f.finished_at
 SELECT r.deleted_at FROM holdfast.run r WHERE r.deleted_at >= $1 ORDER BY r.deleted_at LIMIT 1;
 
 -- name: look_at_lanes
--- The next lanes of flow keys, and whether they are idle: as new, and without a run, ended or deleted ones included.
--- Served by the primary key of lane, by run_claim and by run_lane. Serves: retention.
+-- The next lanes of flow keys, and whether they are idle: as new, and without a run, ended or deleted ones included. For a
+-- day after a migration none is: programs of the version before, which may not lock lanes, can still be at work. Served by
+-- the primary keys of lane and schema_version, by run_claim and by run_lane. Serves: retention.
 -- takes: one (after int, most int)
 -- gives: (lane int, idle bool)
 SELECT l.id,
        l.id & 1 = 1 AND l.weight = 1 AND coalesce(l.rate_next, 0) <= holdfast.now()
+       AND (SELECT v.applied_at FROM holdfast.schema_version v ORDER BY v.version DESC LIMIT 1)
+           <= holdfast.now() - 86400000000
        AND NOT EXISTS (SELECT 1 FROM holdfast.run r
                         WHERE r.lane = l.id AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL OFFSET 0)
        AND NOT EXISTS (SELECT 1 FROM holdfast.run r

@@ -3,6 +3,9 @@
 -- of flow keys that were made before, with an even number, stay. Statements can be repeated: a try may break off between
 -- them.
 -- holdfast: no transaction
+-- Programs of the version before take numbers as they come: the two must not meet.
+SELECT setval('holdfast.lane_id', greatest(s.last_value, 1048576)) FROM holdfast.lane_id s;
+;;
 ALTER TABLE holdfast.workflow ALTER COLUMN lane SET DEFAULT nextval('holdfast.lane_id') * 2;
 ;;
 -- What run_claim does not have. Of no use to anything but retention: nothing else asks for odd lanes.
