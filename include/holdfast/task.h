@@ -69,6 +69,9 @@ HF_PUBLIC void hf_task_page_free(hf_task_page *page);
 HF_PUBLIC hf_code hf_task_get(hf_client *client, hf_task **out, hf_id id,
                               hf_error *err) HF_MUST_CHECK;
 HF_PUBLIC void hf_task_free(hf_task *task);
+/* Whether somebody with these roles (hf_token_access.task_roles: a JSON array; NULL or "": all) may claim and answer it: it
+ * must have one of them. For servers, which ask before they act for a caller; whoever opens the store may answer all. */
+HF_PUBLIC bool hf_task_allows(const hf_task *task, const char *task_roles) HF_MUST_CHECK;
 
 /* The caller has it from now on. HF_OK, too, if it has it already. */
 HF_PUBLIC hf_code hf_task_claim(hf_client *client, hf_id id, int64_t expected_version,

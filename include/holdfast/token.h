@@ -47,16 +47,21 @@ typedef struct hf_token_spec {
     unsigned roles;     /* bits of HF_ROLE_...; at least one */
     int64_t expires_at; /* 0: by `lifetime` */
     int64_t lifetime;   /* us from now; used when expires_at is 0; 0: does not expire */
+    const char *
+        task_roles; /* JSON array of names: only tasks with one of these roles may be claimed and answered with it;
+                             * NULL: all. Not for those who operate or administrate */
 } hf_token_spec;
 
 #define HF_TOKEN_VERSION 1
 #define HF_TOKEN_INIT                                                                              \
     {                                                                                              \
-        HF_TOKEN_VERSION, NULL, 0, 0, 0                                                            \
+        HF_TOKEN_VERSION, NULL, 0, 0, 0, NULL                                                      \
     }
 
 #define HF_TOKEN_SECRET                                                                            \
     47 /* bytes: "hf_", 43 characters that stand for 256 random bits, the final NUL */
+
+#define HF_TOKEN_TASK_ROLES 1000 /* bytes of task_roles, with the final NUL */
 
 typedef struct hf_token_made {
     hf_id id;
@@ -72,6 +77,7 @@ typedef struct hf_token {
     const char *name;
     unsigned roles;
     const char *role_names; /* JSON array of strings */
+    const char *task_roles; /* JSON array of strings; NULL: all tasks */
     int64_t created_at;
     const char *created_by; /* the actor of the client that made it */
     int64_t expires_at;     /* 0: never */
@@ -113,6 +119,7 @@ typedef struct hf_token_access {
     int tenant_id;
     unsigned roles;     /* as given, without what they include; 0 unless accepted */
     int64_t expires_at; /* 0: never */
+    char task_roles[HF_TOKEN_TASK_ROLES]; /* JSON; "": all tasks. For hf_task_allows */
     hf_token_refusal refusal;
 } hf_token_access;
 

@@ -3,6 +3,8 @@
 #include "cli/commands.h"
 #include "cli/table.h"
 #include "util/alloc.h"
+#include "util/buffer.h"
+#include "util/error.h"
 
 #include <holdfast/token.h>
 
@@ -10,6 +12,7 @@
 
 static struct {
     struct cli_texts roles;
+    struct cli_texts task_roles;
     int64_t lifetime;
     int64_t expires_at;
 } args;
@@ -18,6 +21,9 @@ static const struct cli_option options[] = {
     CLI_OPT(TEXTS, 0, "role", "ROLE",
             "read, trigger, work, operate, admin or root; several times or with commas",
             .value = &args.roles),
+    CLI_OPT(TEXTS, 0, "task-role", "ROLE",
+            "only tasks with this role can be claimed and answered with it; may be repeated",
+            .value = &args.task_roles),
     CLI_OPT(DURATION, 0, "expires", "DURATION", "good for so long, as in 90d; default for ever",
             .value = &args.lifetime),
     CLI_OPT(TIME, 0, "expires-at", "TIME", "good until then, instead of --expires",
@@ -81,9 +87,16 @@ static int create(struct cli_session *session, int count, char **operands)
     hf_token_made made;
     hf_token_spec spec = HF_TOKEN_INIT;
     spec.name = operands[0];
+    struct hf__buffer task_roles = { 0 };
     if (!spec_from_options(session, &spec, &status) || !cli_open(session, &status))
         return status;
-    if (hf_token_create(session->client, &made, &spec, &err) != HF_OK)
+    if (args.task_roles.count > 0)
+        hf__buffer_add_json_strings(&task_roles, args.task_roles.items, args.task_roles.count);
+    spec.task_roles = task_roles.data;
+    hf_code code =
+        task_roles.failed ? hf__nomem(&err) : hf_token_create(session->client, &made, &spec, &err);
+    hf__buffer_free(&task_roles);
+    if (code != HF_OK)
         return cli_fail(session, &err);
     show_secret(session, operands[0], &made);
     explicit_bzero(&made, sizeof made);
@@ -105,6 +118,7 @@ static const struct cli_column columns[] = {
     { .header = "ID", .field = "id" },
     { .header = "NAME", .field = "name", .shrinks = true },
     { .header = "ROLES", .field = "roles" },
+    { .header = "TASK ROLES", .field = "task_roles" },
     { .header = "STATE", .make = state_text },
     { .header = "EXPIRES", .field = "expires_at" },
     { .header = "CREATED", .field = "created_at" },

@@ -30,6 +30,8 @@ hf_code hf__check_signal(const hf_signal_spec *spec, size_t max_payload, hf_erro
 hf_code hf__check_change(const hf_change *change, hf_error *err);
 hf_code hf__check_filter(const hf_filter *filter, hf_error *err);
 hf_code hf__check_workflow(const hf_workflow *workflow, unsigned mask, hf_error *err);
+/* A JSON array of names. */
+hf_code hf__check_task_roles(const char *roles, hf_error *err);
 hf_code hf__check_task(const hf_new_task *task, size_t max_payload, hf_error *err);
 hf_code hf__check_transition(const hf_transition *transition, size_t max_payload, hf_error *err);
 hf_code hf__check_step(const hf_step_record *step, size_t max_payload, hf_error *err);

@@ -48,7 +48,7 @@ static hf_code check_timers(const hf_transition *t, size_t max_payload, hf_error
 }
 
 /* Roles are looked for in the text, so they are plain names: nothing in it is escaped. */
-static hf_code check_roles(const char *roles, hf_error *err)
+hf_code hf__check_task_roles(const char *roles, hf_error *err)
 {
     static const char space[] = " \t\r\n";
     const char *at = roles ? roles + strspn(roles, space) : "[]";
@@ -81,7 +81,7 @@ hf_code hf__check_task(const hf_new_task *task, size_t max_payload, hf_error *er
     if (code == HF_OK)
         code = hf__check_json("task roles", task->roles, max_payload, err);
     if (code == HF_OK)
-        code = check_roles(task->roles, err);
+        code = hf__check_task_roles(task->roles, err);
     if (code == HF_OK)
         code = hf__check_json("task payload", task->payload, max_payload, err);
     if (code == HF_OK)

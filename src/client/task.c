@@ -19,6 +19,37 @@
 static const char *const statuses[] = { "open", "claimed", "completed", "cancelled" };
 enum { STATUSES = 4, UNANSWERED = 1 | 2, ALL = 15 };
 
+/* ---- Roles ---- */
+
+/* The next name in a JSON array of plain names, and its length; NULL: no more. */
+static const char *next_role(const char *at, size_t *length)
+{
+    at = at ? strchr(at, '"') : NULL;
+    *length = at ? strcspn(at + 1, "\"") : 0;
+    return at ? at + 1 : NULL;
+}
+
+static bool has_role(const char *roles, const char *role, size_t role_length)
+{
+    size_t length;
+    for (const char *at = next_role(roles, &length); at; at = next_role(at + length + 1, &length))
+        if (length == role_length && memcmp(at, role, length) == 0)
+            return true;
+    return false;
+}
+
+bool hf_task_allows(const hf_task *task, const char *task_roles)
+{
+    size_t length;
+    if (!task_roles || !*task_roles)
+        return true;
+    for (const char *at = next_role(task_roles, &length); at;
+         at = next_role(at + length + 1, &length))
+        if (has_role(task->roles, at, length))
+            return true;
+    return false;
+}
+
 /* ---- Reading ---- */
 
 static void read_task(hf_task *task, const struct hf__cell *c)

@@ -28,6 +28,16 @@ _Static_assert(sizeof PREFIX - 1 + HF__BASE64_TEXT(RANDOM_BYTES) - 1 == HF_TOKEN
 
 /* ---- Making one ---- */
 
+/* Who may reassign tasks, or make other tokens, is not held back by them. */
+static hf_code check_task_roles(const hf_token_spec *spec, hf_error *err)
+{
+    if (hf_role_allows(spec->roles, HF_ROLE_OPERATE))
+        return hf__fail(err, HF_INVALID,
+                        "task roles hold nobody back who has the role operate or admin");
+    hf_code code = hf__check_json("task roles", spec->task_roles, HF_TOKEN_TASK_ROLES - 1, err);
+    return code == HF_OK ? hf__check_task_roles(spec->task_roles, err) : code;
+}
+
 static hf_code check_spec(const hf_client *client, const hf_token_spec *spec, hf_error *err)
 {
     hf_code code = hf__check_version("hf_token_spec", spec->version, HF_TOKEN_VERSION, err);
@@ -42,7 +52,7 @@ static hf_code check_spec(const hf_client *client, const hf_token_spec *spec, hf
         code = hf__check_time("expires_at", spec->expires_at, err);
     if (code == HF_OK)
         code = hf__check_duration("lifetime", spec->lifetime, err);
-    return code;
+    return code == HF_OK && spec->task_roles ? check_task_roles(spec, err) : code;
 }
 
 /* What the store keeps of it. */
@@ -82,6 +92,7 @@ static hf_code store(hf_client *client, hf_token_made *made, const char *digest,
     c[5] = hf__number_or_null(spec->expires_at);
     c[6] = hf__number_or_null(spec->lifetime);
     c[7] = hf__text(client->actor);
+    c[8] = hf__text(spec->task_roles);
     hf_code code = hf__ask_send(&ask, err);
     if (code == HF_OK && ask.out.nrows == 0)
         code = hf__fail(err, HF_INVALID, "expires_at has passed: give a time to come");
@@ -127,6 +138,7 @@ static hf_code read_token(hf_token *token, const struct hf__cell *c, struct hf__
     token->expires_at = hf__as_number(c[5]);
     token->revoked_at = hf__as_number(c[6]);
     token->revoked_by = hf__as_text(c[7]);
+    token->task_roles = hf__as_text(c[8]);
     hf__roles_format(token->roles, "\"", names);
     token->role_names = hf__arena_printf(arena, "[%s]", names);
     return token->role_names ? HF_OK : hf__nomem(err);
@@ -211,10 +223,10 @@ static hf_token_refusal refusal_of(const struct hf__cell *row)
                       : HF_TOKEN_ACCEPTED;
 }
 
-static void copy_name(char out[HF__NAME_MAX + 1], const char *name)
+static void copy_text(char *out, size_t size, const char *text)
 {
-    size_t length = strnlen(name, HF__NAME_MAX);
-    memcpy(out, name, length);
+    size_t length = strnlen(text, size - 1);
+    memcpy(out, text, length);
     out[length] = '\0';
 }
 
@@ -222,8 +234,10 @@ static void read_access(hf_token_access *out, const struct hf__cell *row)
 {
     out->token = hf__as_uuid(row[0]);
     out->tenant_id = (int)hf__as_number(row[1]);
-    copy_name(out->tenant, hf__as_text(row[2]));
-    copy_name(out->name, hf__as_text(row[4]));
+    copy_text(out->tenant, sizeof out->tenant, hf__as_text(row[2]));
+    copy_text(out->name, sizeof out->name, hf__as_text(row[4]));
+    if (!hf__is_null(row[9]))
+        copy_text(out->task_roles, sizeof out->task_roles, hf__as_text(row[9]));
     out->expires_at = hf__as_number(row[6]);
     out->refusal = refusal_of(row);
     out->roles = out->refusal == HF_TOKEN_ACCEPTED ? read_roles(hf__as_text(row[5])) : 0;

@@ -87,11 +87,12 @@ void hf__wake_slot(struct hf__batch *batch, int lane);
 void hf__wake_watchers(struct hf__batch *batch, struct hf__row *row, bool finished);
 void hf__wake_watcher_of(struct hf__batch *batch, hf_id run);
 
-/* 0: not known yet. */
+/* 0: not known yet. The lane of a flow key may be gone. */
 int32_t hf__lane_recall(const struct hf__lane_cache *cache, int tenant, const char *workflow,
                         const char *flow_key);
 void hf__lane_remember(struct hf__lane_cache *cache, int tenant, const char *workflow,
                        const char *flow_key, int32_t lane);
+void hf__lane_forget_all(struct hf__lane_cache *cache);
 
 /* The earlier of two times, where 0 is never. */
 static inline int64_t hf__earlier(int64_t a, int64_t b)

@@ -440,6 +440,15 @@ static bool lost_a_race(const hf_error *err)
            (strcmp(err->sqlstate, "40001") == 0 || strcmp(err->sqlstate, "40P01") == 0);
 }
 
+/* A new run had no lane: a null where there must be none (PostgreSQL). Its lane was remembered, and removed meanwhile. */
+static bool lost_a_lane(struct hf__flusher *flusher, const hf_error *err)
+{
+    bool lost = err->code == HF_STORE && strcmp(err->sqlstate, "23502") == 0;
+    if (lost)
+        hf__lane_forget_all(&flusher->lanes);
+    return lost;
+}
+
 /* Somebody's transaction has one of the runs locked, for longer than the store waits. */
 static bool was_locked_out(const hf_error *err)
 {
@@ -467,7 +476,7 @@ hf_code hf__flush(struct hf__flusher *flusher, struct hf__op **ops, size_t count
     *unknown = false;
     for (int tries = 0; tries < CONFLICT_TRIES; tries++) {
         code = flush_once(flusher, ops, count, unknown, err);
-        if (code == HF_OK || *unknown || !lost_a_race(err))
+        if (code == HF_OK || *unknown || !(lost_a_race(err) || lost_a_lane(flusher, err)))
             break;
     }
     if (code == HF_OK || *unknown || !(hf__error_is_data(err) || was_locked_out(err)))

@@ -11,7 +11,8 @@
 
 #define HF__LANE_SLOTS 512
 
-/* Lanes of workflows that were seen, so that a wake-up can name them in the commit's own packet. */
+/* Lanes of workflows that were seen, so that a wake-up can name them in the commit's own packet, and those of flow keys need
+ * not be made. */
 struct hf__lane_cache {
     struct {
         int tenant;

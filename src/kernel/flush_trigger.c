@@ -96,12 +96,14 @@ static void first_state(struct hf__batch *batch, const struct hf__new_run *run, 
     c[29] = hf__number(initial->wake_on_child_failure);
 }
 
-/* The lane of a flow key is made with its first run. Lanes stay, so one that is remembered is there. */
+/* The lane of a flow key is made with its first run, and goes after its last. One that is remembered may be gone: then the
+ * run is not inserted, and comes again when all lanes are forgotten. What is inserted for granted is not left to that. */
 static void ask_lane(struct hf__batch *batch, const struct hf__new_run *run)
 {
     const hf_trigger_spec *spec = run->spec;
-    if (!spec->flow_key ||
-        hf__lane_recall(&batch->flusher->lanes, run->tenant, spec->workflow, spec->flow_key))
+    bool granted = run->always || run->initial;
+    if (!spec->flow_key || (!granted && hf__lane_recall(&batch->flusher->lanes, run->tenant,
+                                                        spec->workflow, spec->flow_key)))
         return;
     struct hf__cell *c = hf__batch_add(batch, HF__STMT_ENSURE_LANES);
     c[0] = hf__number(run->tenant);
@@ -230,7 +232,7 @@ void hf__note_inserted(struct hf__batch *batch)
     note_made(batch, HF__STMT_INSERT_DEBOUNCED);
 }
 
-static void refused_verdict(struct hf__op *op, const struct hf__cell *c)
+static void refused_verdict(struct hf__batch *batch, struct hf__op *op, const struct hf__cell *c)
 {
     const hf_trigger_spec *spec = op->trigger.spec;
     bool same_id = hf__as_number(c[2]) != 0;
@@ -245,6 +247,8 @@ static void refused_verdict(struct hf__op *op, const struct hf__cell *c)
         hf__op_ok(op);
     } else if (hf__is_null(c[3])) {
         op->again = true;
+        if (spec->flow_key) /* its lane may be gone */
+            hf__lane_forget_all(&batch->flusher->lanes);
         if (spec->debounce_key) /* somebody may keep the run locked that it would go into */
             op->tries++;
     } else if (hf__json_equal(hf__as_text(c[4]) ? hf__as_text(c[4]) : "null",
@@ -295,7 +299,7 @@ void hf__trigger_decide(struct hf__batch *batch, struct hf__op *op)
     bool possible = !hf__is_null(c[1]) && hf__as_number(c[2]) == 0 && hf__is_null(c[3]) &&
                     hf__as_number(c[5]) == 0;
     if (!possible)
-        refused_verdict(op, c);
+        refused_verdict(batch, op, c);
     else if (debounce)
         hf__debounce_decide(batch, op);
     else
@@ -340,7 +344,7 @@ hf_code hf__trigger_verdicts(struct hf__batch *batch, hf_error *err)
         const struct hf__cell *c = hf__table_row(&sheet->out, i);
         struct hf__op *op = hf__idmap_get(&batch->fenced, hf__as_uuid(c[0]));
         if (op && !op->decided)
-            refused_verdict(op, c);
+            refused_verdict(batch, op, c);
     }
     return HF_OK;
 }

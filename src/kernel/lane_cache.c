@@ -44,3 +44,8 @@ void hf__lane_remember(struct hf__lane_cache *cache, int tenant, const char *wor
     cache->slots[i].lane = lane;
     strcpy(cache->slots[i].name, name);
 }
+
+void hf__lane_forget_all(struct hf__lane_cache *cache)
+{
+    memset(cache, 0, sizeof *cache);
+}

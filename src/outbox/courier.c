@@ -151,6 +151,7 @@ static void set_options(struct parcel *parcel, const struct hf__request *request
     set(easy, CURLOPT_NOSIGNAL, 1L);
     set(easy, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_LIMIT);
     set(easy, CURLOPT_TIMEOUT_MS, ANSWER_LIMIT);
+    set(easy, CURLOPT_QUICK_EXIT, 1L); /* else a lookup that hangs is waited for, past all limits */
     set(easy, CURLOPT_WRITEFUNCTION, take_body);
     set(easy, CURLOPT_WRITEDATA, parcel);
     set(easy, CURLOPT_HEADERFUNCTION, take_header);

@@ -142,6 +142,7 @@ const struct hf__field hf__token_fields[] = {
     FIELD(hf_token, id, ID),
     FIELD(hf_token, name, TEXT),
     { "roles", HF__FIELD_WORDS, offsetof(hf_token, role_names) },
+    FIELD(hf_token, task_roles, WORDS),
     FIELD(hf_token, created_at, TIME),
     FIELD(hf_token, created_by, TEXT),
     FIELD(hf_token, expires_at, TIME),

@@ -44,6 +44,7 @@ static void let_go(struct hf__caller *caller)
         return;
     hf_close(caller->client);
     free(caller->key);
+    free(caller->task_roles);
     free(caller);
 }
 
@@ -135,23 +136,34 @@ static void remember_of(struct hf__access *access, struct hf__caller *caller, un
     pthread_mutex_unlock(&access->mutex);
 }
 
+/* What a token says, or the request itself where none is needed. */
+struct person {
+    const char *tenant;
+    const char *actor;
+    unsigned may;
+    const char *task_roles;
+};
+
 /* `key` was judged in `era`. */
 static hf_code meet(struct hf__access *access, struct hf__caller **out, const char *key,
-                    unsigned era, const char *tenant, const char *actor, unsigned may,
-                    hf_error *err)
+                    unsigned era, const struct person *person, hf_error *err)
 {
     struct hf__caller *caller = hf__calloc(1, sizeof *caller);
     char *copy = hf__strdup(key);
-    hf_code code = caller && copy ? hf_open_as(&caller->client, access->base, tenant, actor, err)
-                                  : hf__nomem(err);
+    char *task_roles = hf__strdup(person->task_roles);
+    hf_code code = caller && copy && task_roles ? hf_open_as(&caller->client, access->base,
+                                                             person->tenant, person->actor, err)
+                                                : hf__nomem(err);
     if (code != HF_OK) {
         free(caller);
         free(copy);
+        free(task_roles);
         return code;
     }
     caller->holders = 1;
-    caller->may = may;
+    caller->may = person->may;
     caller->key = copy;
+    caller->task_roles = task_roles;
     caller->stale_at = hf__monotonic_us() + FRESH_FOR;
     remember_of(access, caller, era);
     *out = caller;
@@ -237,9 +249,9 @@ static hf_code meet_anybody(struct hf__access *access, struct hf__caller **out,
             hf__access_forget(access);
         return refuse(request, "no_token", "send a token as Authorization: Bearer");
     }
-    return key ? meet(access, out, key, era, hf__request_header(request, "Holdfast-Tenant"),
-                      actor ? actor : "http", ~0u, err)
-               : hf__nomem(err);
+    struct person person = { hf__request_header(request, "Holdfast-Tenant"), actor ? actor : "http",
+                             ~0u, "" };
+    return key ? meet(access, out, key, era, &person, err) : hf__nomem(err);
 }
 
 static hf_code meet_holder(struct hf__access *access, struct hf__caller **out,
@@ -252,7 +264,9 @@ static hf_code meet_holder(struct hf__access *access, struct hf__caller **out,
     if (code == HF_UNAUTHORIZED)
         return refuse(request, "bad_token", hf_code_meaning(HF_UNAUTHORIZED));
     if (code == HF_OK)
-        code = meet(access, out, key, era, token.tenant, token.name, token.roles, err);
+        code =
+            meet(access, out, key, era,
+                 &(struct person){ token.tenant, token.name, token.roles, token.task_roles }, err);
     return code;
 }
 

@@ -11,8 +11,9 @@ struct hf__request;
 /* A tenant, an actor and what they may do, shared by the requests that came with the same token. */
 struct hf__caller {
     hf_client *client;
-    unsigned may; /* roles */
-    char *key;    /* what it is found by */
+    unsigned may;     /* roles */
+    char *key;        /* what it is found by */
+    char *task_roles; /* as in hf_token_access */
     int holders;
     int64_t stale_at; /* monotonic us: is looked up again from then on */
     struct hf__caller *next;

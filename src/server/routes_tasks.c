@@ -66,6 +66,25 @@ static hf_code read_target(struct hf__request *request, hf_id *id, int64_t *vers
     return code == HF_OK ? hf__request_if_match(request, version, err) : code;
 }
 
+/* Whether the caller's token goes for the task's roles, which never change. Otherwise the request is answered. */
+static hf_code check_roles(struct hf__request *request, hf_id id, bool *allowed, hf_error *err)
+{
+    hf_task *task = NULL;
+    *allowed = !*request->caller->task_roles;
+    if (*allowed)
+        return HF_OK;
+    hf_code code = hf_task_get(request->client, &task, id, err);
+    if (code == HF_OK)
+        *allowed = hf_task_allows(task, request->caller->task_roles);
+    if (code == HF_OK && !*allowed)
+        hf__reply_problem_as(request, 403, "forbidden", "the token is not for tasks of these roles",
+                             hf__arena_printf(&request->arena, "it is for %s, the task for %s",
+                                              request->caller->task_roles,
+                                              task->roles ? task->roles : "[]"));
+    hf_task_free(task);
+    return code;
+}
+
 static hf_code change(struct hf__request *request,
                       hf_code (*function)(hf_client *client, hf_id id, int64_t version,
                                           hf_error *err),
@@ -73,9 +92,13 @@ static hf_code change(struct hf__request *request,
 {
     hf_id id;
     int64_t version;
+    bool allowed = false;
     hf_code code = read_target(request, &id, &version, err);
     if (code == HF_OK)
-        code = function(request->client, id, version, err);
+        code = check_roles(request, id, &allowed, err);
+    if (code != HF_OK || !allowed)
+        return code;
+    code = function(request->client, id, version, err);
     return code == HF_OK ? reply_task(request, id, err) : code;
 }
 
@@ -131,11 +154,15 @@ static hf_code complete(struct hf__request *request, hf_error *err)
     struct completion body = { 0 };
     hf_id id;
     int64_t version;
+    bool allowed = false;
     hf_code code = read_target(request, &id, &version, err);
     if (code == HF_OK)
         code = hf__request_body(request, &body, NULL, err);
     if (code == HF_OK)
-        code = hf_task_complete(request->client, id, body.outcome, body.result, version, err);
+        code = check_roles(request, id, &allowed, err);
+    if (code != HF_OK || !allowed)
+        return code;
+    code = hf_task_complete(request->client, id, body.outcome, body.result, version, err);
     return code == HF_OK ? reply_task(request, id, err) : code;
 }
 

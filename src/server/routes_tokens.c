@@ -23,6 +23,8 @@ struct body {
     hf_token_spec spec;
     const char *const *roles;
     size_t role_count;
+    const char *const *task_roles;
+    size_t task_role_count;
 };
 
 #define SPEC(field, kind_, about_, ...)                                                            \
@@ -35,6 +37,9 @@ static const struct hf__member members[] = {
     SPEC(name, TEXT, "who uses it: the actor in the journal", .required = true),
     HF__MEMBER(struct body, roles, WORDS, "read, trigger, work, operate, admin, root",
                .count_offset = offsetof(struct body, role_count), .required = true),
+    HF__MEMBER(struct body, task_roles, WORDS,
+               "only tasks with one of these roles may be claimed and answered with it",
+               .count_offset = offsetof(struct body, task_role_count)),
     SPEC(expires_at, TIME, "worth nothing from then on"),
     SPEC(lifetime, DURATION, "the same from now on"),
     HF__MEMBERS_END,
@@ -63,6 +68,17 @@ static hf_code read_roles(struct body *body, hf_error *err)
     return code;
 }
 
+static hf_code read_task_roles(struct hf__request *request, struct body *body, hf_error *err)
+{
+    struct hf__buffer json = { 0 };
+    if (body->task_role_count == 0)
+        return HF_OK;
+    hf__buffer_add_json_strings(&json, body->task_roles, body->task_role_count);
+    body->spec.task_roles = json.failed ? NULL : hf__arena_strdup(&request->arena, json.data);
+    hf__buffer_free(&json);
+    return body->spec.task_roles ? HF_OK : hf__nomem(err);
+}
+
 static hf_code create(struct hf__request *request, hf_error *err)
 {
     struct body body = { .spec = HF_TOKEN_INIT };
@@ -70,6 +86,8 @@ static hf_code create(struct hf__request *request, hf_error *err)
     hf_code code = hf__request_body(request, &body, NULL, err);
     if (code == HF_OK)
         code = read_roles(&body, err);
+    if (code == HF_OK)
+        code = read_task_roles(request, &body, err);
     if (code == HF_OK && !hf_role_allows(request->caller->may, body.spec.roles)) {
         hf__reply_problem_as(request, 403, "forbidden", "nobody hands out more than they have",
                              NULL);
@@ -99,13 +117,15 @@ static hf_code revoke(struct hf__request *request, hf_error *err)
 
 struct me {
     const char *tenant, *actor;
-    const char *roles; /* JSON */
+    const char *roles;      /* JSON */
+    const char *task_roles; /* JSON; NULL: all tasks */
 };
 
 static const struct hf__field me_fields[] = {
     { "tenant", HF__FIELD_TEXT, offsetof(struct me, tenant) },
     { "actor", HF__FIELD_TEXT, offsetof(struct me, actor) },
     { "roles", HF__FIELD_WORDS, offsetof(struct me, roles) },
+    { "task_roles", HF__FIELD_WORDS, offsetof(struct me, task_roles) },
     { NULL, HF__FIELD_TEXT, 0 },
 };
 
@@ -125,7 +145,9 @@ static hf_code me(struct hf__request *request, hf_error *err)
 {
     struct hf__buffer roles = { 0 };
     add_roles(&roles, request->caller->may);
-    struct me me = { request->client->tenant, request->client->actor, roles.data };
+    const char *task_roles = request->caller->task_roles;
+    struct me me = { request->client->tenant, request->client->actor, roles.data,
+                     *task_roles ? task_roles : NULL };
     hf_code code = roles.failed ? hf__nomem(err) : hf__reply_record(request, me_fields, &me, err);
     hf__buffer_free(&roles);
     return code;

@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LATE_LANES 1000 /* ids below the newest that may still be committed */
+#define LATE_LANES                                                                                 \
+    2000 /* ids below the newest that may still be committed: every other one is given */
 
 /* Beside the engine's own. Without handlers it serves nothing else, whatever its prefixes are: what it claimed would fail. */
 static size_t pattern_count(const hf_worker *worker)

@@ -2,15 +2,21 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "worker/worker.h"
 
+#include "client/idle_lanes.h"
 #include "client/outbox.h"
 #include "client/purge.h"
 #include "client/retention.h"
 #include "kernel/chores.h"
 #include "util/error.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
 #define KEY "store"
 #define TURN_MOST 2000           /* runs that one turn removes; then others may have the thread */
 #define OUTBOX_BATCH 500         /* published events that one statement removes */
+#define LANE_STEPS 10            /* pages of lanes that one turn looks at; the next goes on there */
 #define WAIT_LEAST HF_MINUTES(1) /* what expires within that goes together */
 #define WAIT_MOST HF_HOURS(1)    /* settings may have changed, and work under way may have ended */
 
@@ -50,35 +56,69 @@ static hf_code expire_outboxes(hf_ctx *ctx, int64_t now, hf_error *err)
     return code;
 }
 
-static hf_code next_time(struct hf__retention *walk, int64_t *at, hf_error *err)
+/* Goes on after a lane, and gives the one at which the next turn goes on; 0: at the beginning. */
+static hf_code remove_lanes(hf_ctx *ctx, int32_t *after, hf_error *err)
+{
+    hf_code code = HF_OK;
+    for (int i = 0; code == HF_OK && i < LANE_STEPS && (*after || i == 0); i++) {
+        code = hf_check(ctx);
+        if (code == HF_OK)
+            code = hf__idle_lanes_step(hf_ctx_client(ctx)->engine, after, err);
+    }
+    return code;
+}
+
+static hf_code next_time(struct hf__retention *walk, bool more_lanes, int64_t *at, hf_error *err)
 {
     hf_code code = hf__retention_next(walk, at, err);
     if (*at > walk->now + WAIT_MOST)
         *at = walk->now + WAIT_MOST;
-    if (*at < walk->now + WAIT_LEAST)
+    if (*at < walk->now + WAIT_LEAST || more_lanes)
         *at = walk->now + WAIT_LEAST;
+    return code;
+}
+
+/* What is done once all expired runs are gone. */
+static hf_code tidy_up(hf_ctx *ctx, struct hf__retention *walk, int32_t *lane, int64_t *at,
+                       hf_error *err)
+{
+    hf_code code = expire_outboxes(ctx, walk->now, err);
+    if (code == HF_OK)
+        code = hf__forget_workers(hf_ctx_client(ctx), err);
+    if (code == HF_OK)
+        code = remove_lanes(ctx, lane, err);
+    if (code == HF_OK)
+        code = next_time(walk, *lane != 0, at, err);
+    return code;
+}
+
+static hf_code sleep_until(hf_ctx *ctx, int64_t at, int32_t lane, hf_error *err)
+{
+    char number[16];
+    snprintf(number, sizeof number, "%" PRId32, lane);
+    const char *state = hf__arena_strdup(&ctx->arena, number);
+    if (!state)
+        return hf__nomem(err);
+    hf_code code = hf__chore_wait(ctx, "retention", at);
+    ctx->transition.state = state;
     return code;
 }
 
 hf_code hf__retention_chore(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
 {
-    hf_client *client = hf_ctx_client(ctx);
     struct hf__retention walk;
+    const char *state = ctx->claimed->run.state;
     int64_t at = ctx->claimed->seen_at;
+    int32_t lane = state ? (int32_t)strtol(state, NULL, 10) : 0;
     (void)input;
     (void)arg;
-    hf_code code = hf__retention_begin(&walk, client, err);
+    hf_code code = hf__retention_begin(&walk, hf_ctx_client(ctx), err);
     if (code == HF_OK)
         code = remove_expired(ctx, &walk, err);
-    if (code == HF_OK && walk.done) {
-        code = expire_outboxes(ctx, walk.now, err);
-        if (code == HF_OK)
-            code = hf__forget_workers(client, err);
-        if (code == HF_OK)
-            code = next_time(&walk, &at, err);
-    }
+    if (code == HF_OK && walk.done)
+        code = tidy_up(ctx, &walk, &lane, &at, err);
     hf__retention_end(&walk);
-    return code == HF_OK ? hf__chore_wait(ctx, "retention", at) : code;
+    return code == HF_OK ? sleep_until(ctx, at, lane, err) : code;
 }
 
 /* Idempotent by its key: the store has one such run. */

@@ -70,3 +70,12 @@ setup()
     [[ "$output" == *PostgreSQL* ]]
     run -2 holdfast tenant revoke acme app
 }
+
+@test "a token can be for some tasks only" {
+    holdfast token create kim --role trigger --task-role boss --task-role clerk -q
+    [ "$(holdfast token list --json | jq -c .task_roles)" = '["boss","clerk"]' ]
+    run -0 holdfast token list
+    [[ "$output" == *"TASK ROLES"*"boss, clerk"* ]]
+    run -2 holdfast token create kim --role admin --task-role boss
+    [[ "$output" == *"hold nobody back"* ]]
+}

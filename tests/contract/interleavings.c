@@ -5,12 +5,13 @@
 #include <time.h>
 
 #include "client/client.h"
+#include "client/idle_lanes.h"
 #include "client/ids.h"
 #include "contract/fixture.h"
 #include "kernel/flush.h"
 #include "util/random.h"
 
-enum { ACTORS = 3, SEEDS = 60, MOST_TRIES = 1000 };
+enum { ACTORS = 3, SEEDS = 60, MOST_TRIES = 1000000 };
 #define BLOCKED_AFTER HF_MILLISECONDS(15) /* a statement that takes longer waits for a lock */
 #define STUCK_AFTER HF_SECONDS(60)
 
@@ -19,6 +20,7 @@ struct actor {
     struct hf__flusher flusher;
     struct hf__conn *conn;
     struct hf__op op;
+    struct hf__table *lanes; /* to remove, instead of the operation; NULL: none */
     pthread_t thread;
     enum { IDLE, RUNNING, STOPPED, DONE } state;
     bool go;
@@ -102,10 +104,24 @@ static int close_actors(void **state)
 
 /* ---- The play ---- */
 
+static hf_code remove_lanes(struct actor *actor)
+{
+    bool unknown;
+    hf_code code = driver.begin(actor->conn, &actor->error);
+    if (code == HF_OK)
+        code = hf__idle_lanes_remove(&driver, actor->conn, actor->lanes, &actor->error);
+    if (code == HF_OK)
+        code = driver.commit(actor->conn, &(struct hf__wake){ 0 }, &unknown, &actor->error);
+    actor->op.decided = true;
+    return code;
+}
+
 static void *act(void *arg)
 {
     struct actor *actor = arg;
     struct hf__op *op = &actor->op;
+    if (actor->lanes)
+        actor->failure = remove_lanes(actor);
     for (int i = 0; i < MOST_TRIES && !op->decided && actor->failure == HF_OK; i++) {
         bool unknown = false;
         actor->failure = hf__flush(&actor->flusher, &op, 1, &unknown, &actor->error);
@@ -198,6 +214,7 @@ static void play(size_t count, uint64_t seed)
 
 static struct hf__op *cast(size_t actor, enum hf__op_kind kind)
 {
+    actors[actor].lanes = NULL;
     actors[actor].op = (struct hf__op){
         .kind = kind,
         .tenant = fx.client->tenant_id,
@@ -487,6 +504,49 @@ static void one_keyed_child_started_by_two_parents_at_once_is_one_run(void **sta
     }
 }
 
+static void cast_removal(size_t actor, struct hf__arena *arena, int32_t lane)
+{
+    cast(actor, HF__OP_TRIGGER);
+    actors[actor].lanes = hf__arena_alloc(arena, sizeof *actors[actor].lanes);
+    hf__table_init(actors[actor].lanes, arena, 1);
+    *hf__table_add(actors[actor].lanes) = hf__number(lane);
+}
+
+/* By each of the three statements that insert runs with a flow key: one alone, one with a key, and a debounced one. */
+static void a_trigger_beside_the_removal_of_its_lane_is_never_lost(void **state)
+{
+    struct hf__arena arena;
+    int32_t last = 0;
+    int removed = 0;
+    (void)state;
+    hf__arena_init(&arena, 4096);
+    for (uint64_t seed = 0; seed < 3 * SEEDS; seed++) {
+        hf_trigger_spec spec = spec_of(WORK);
+        struct hf__op *op = cast(0, HF__OP_TRIGGER);
+        op->trigger.id = hf__new_id();
+        op->trigger.spec = &spec;
+        spec.flow_key = "key";
+        spec.key = seed % 3 == 1 ? text_of("key-%d", (int)seed) : NULL;
+        spec.debounce_key = seed % 3 == 2 ? "d" : NULL;
+        spec.debounce_for = seed % 3 == 2;
+        cast_removal(1, &arena, last);
+        play(2, seed);
+        expect_codes(seed, HF_OK, HF_OK, HF_OK);
+        int32_t lane = (int32_t)sql_number("SELECT coalesce(max(id), 0) FROM lane WHERE "
+                                           "tenant_id = %d AND flow_key = 'key'",
+                                           fx.client->tenant_id);
+        removed += last && lane != last;
+        last = lane;
+        advance(1);
+        if (claim_as(WORKER, 10)->count != 1)
+            fail_msg("seed %llu: a run has no lane", (unsigned long long)seed);
+        change(op->trigger.id, HF_CANCEL);
+        assert_ok(hf_purge(fx.client, NULL, WORK, now() + HF_HOURS(1), &fx.error));
+    }
+    hf__arena_free(&arena);
+    assert_true(removed > 0);
+}
+
 #define SCENE(test) cmocka_unit_test_setup_teardown(test, open_actors, close_actors)
 
 static const struct CMUnitTest tests[] = {
@@ -500,6 +560,7 @@ static const struct CMUnitTest tests[] = {
     SCENE(of_two_holders_one_stale_only_the_newer_commits),
     SCENE(one_key_triggered_by_three_at_once_is_one_run),
     SCENE(one_keyed_child_started_by_two_parents_at_once_is_one_run),
+    SCENE(a_trigger_beside_the_removal_of_its_lane_is_never_lost),
 };
 
 CONTRACT("interleavings", tests)

@@ -177,6 +177,74 @@ static void who_made_and_who_revoked_a_token_can_be_told(void **state)
     hf_tokens_free(tokens);
 }
 
+static void a_token_tells_which_tasks_it_is_for(void **state)
+{
+    hf_token_spec spec = token_spec(HF_ROLE_TRIGGER);
+    hf_token_access access;
+    hf_tokens *tokens;
+    (void)state;
+    hf_token_made all = make(fx.client, &spec);
+    spec.task_roles = "[\"boss\",\"clerk\"]";
+    hf_token_made some = make(fx.client, &spec);
+    assert_ok(hf_token_check(fx.root, all.secret, &access, &fx.error));
+    assert_string_equal(access.task_roles, "");
+    assert_ok(hf_token_check(fx.root, some.secret, &access, &fx.error));
+    assert_string_equal(access.task_roles, "[\"boss\",\"clerk\"]");
+    assert_ok(hf_token_list(fx.client, &tokens, &fx.error));
+    assert_null(tokens->items[0].task_roles);
+    assert_string_equal(tokens->items[1].task_roles, "[\"boss\",\"clerk\"]");
+    hf_tokens_free(tokens);
+}
+
+static void a_task_is_for_those_who_have_one_of_its_roles(void **state)
+{
+    static const struct {
+        const char *task, *token;
+        bool allowed;
+    } cases[] = {
+        { "[\"boss\"]", NULL, true },
+        { NULL, "", true },
+        { "[\"boss\"]", "[\"boss\"]", true },
+        { "[ \"a\", \"boss\" ]", "[\"clerk\",\"boss\"]", true },
+        { "[\"boss\"]", "[\"bos\",\"bosss\",\"BOSS\"]", false },
+        { "[\"boss\"]", "[]", false },
+        { "[]", "[\"boss\"]", false },
+        { NULL, "[\"boss\"]", false },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        hf_task task = { .roles = cases[i].task };
+        if (hf_task_allows(&task, cases[i].token) != cases[i].allowed)
+            fail_msg("case %zu", i);
+    }
+}
+
+static void task_roles_that_make_no_sense_are_refused(void **state)
+{
+    static const char *const bad[] = { "boss", "[1]", "[\"two words\"]", "{\"boss\":1}", "[\"a" };
+    char longest[HF_TOKEN_TASK_ROLES + 1] = "[";
+    hf_token_spec spec = token_spec(HF_ROLE_TRIGGER);
+    hf_token_made made;
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        spec.task_roles = bad[i];
+        assert_code(hf_token_create(fx.client, &made, &spec, &fx.error), HF_INVALID);
+    }
+    while (strlen(longest) < HF_TOKEN_TASK_ROLES - 20)
+        strcat(longest, "\"boss\",");
+    strcat(longest, "\"boss\"]");
+    memset(longest + strlen(longest), ' ', HF_TOKEN_TASK_ROLES - strlen(longest));
+    spec.task_roles = longest;
+    assert_int_not_equal(hf_token_create(fx.client, &made, &spec, &fx.error), HF_OK);
+    longest[HF_TOKEN_TASK_ROLES - 1] = '\0';
+    make(fx.client, &spec);
+    spec.task_roles = "[\"boss\"]";
+    spec.roles = HF_ROLE_TRIGGER | HF_ROLE_OPERATE;
+    assert_code(hf_token_create(fx.client, &made, &spec, &fx.error), HF_INVALID);
+    spec.roles = HF_ROLE_ADMIN;
+    assert_code(hf_token_create(fx.client, &made, &spec, &fx.error), HF_INVALID);
+}
+
 static void tokens_that_make_no_sense_are_refused(void **state)
 {
     hf_token_made made;
@@ -269,6 +337,9 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(a_revoked_token_is_refused_at_once_and_for_good),
     CONTRACT_TEST(a_token_of_a_disabled_tenant_is_refused_until_it_is_enabled),
     CONTRACT_TEST(who_made_and_who_revoked_a_token_can_be_told),
+    CONTRACT_TEST(a_token_tells_which_tasks_it_is_for),
+    CONTRACT_TEST(a_task_is_for_those_who_have_one_of_its_roles),
+    CONTRACT_TEST(task_roles_that_make_no_sense_are_refused),
     CONTRACT_TEST(tokens_that_make_no_sense_are_refused),
     CONTRACT_TEST(each_role_includes_what_the_header_says),
     CONTRACT_TEST(root_is_included_in_nothing_and_includes_nothing),

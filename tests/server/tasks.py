@@ -172,4 +172,27 @@ def each_role_may_do_what_it_is_for(server, client):
     check(answerer.post(f"{path}/complete", {"outcome": "yes"}).json["assignee"] == "trigger-default", "the token's name")
 
 
+@case
+def a_token_for_some_task_roles_answers_no_others(server, client):
+    _, (boss, clerk, anybody) = ask(client, {"roles": ["boss", "chief"]}, {"roles": ["clerk"]}, {})
+    secret = run_program("--store", server.url, "token", "create", "admin", "--role", "admin").stdout.strip()
+    admin = Client(server.port, {"Authorization": f"Bearer {secret}"})
+    made = admin.post("/v1/tokens", {"name": "kim", "roles": ["trigger"], "task_roles": ["chief", "judge"]})
+    check(made.status == 201, made.text)
+    kim = Client(server.port, {"Authorization": f"Bearer {made.json['secret']}"})
+    check(kim.get("/v1/me").json["task_roles"] == ["chief", "judge"], "kim is told")
+    check(admin.get("/v1/me").json["task_roles"] is None, "the administrator is not held back")
+    check(len(kim.get("/v1/tasks").json["items"]) == 3, "all can be seen")
+    for task in (clerk, anybody):
+        for verb, body in (("claim", {}), ("release", {}), ("complete", {"outcome": "yes"})):
+            refused = kim.post(f"/v1/tasks/{task}/{verb}", body)
+            check((refused.status, refused.problem) == (403, "forbidden"), f"{verb}: {refused.text}")
+        check(admin.get(f"/v1/tasks/{task}").json["version"] == 1, "nothing was done")
+    check(kim.post(f"/v1/tasks/{NOBODY}/claim").problem == "not_found", "no task")
+    for verb, body in (("claim", {}), ("release", {}), ("complete", {"outcome": "yes"})):
+        check(kim.post(f"/v1/tasks/{boss}/{verb}", body).status == 200, verb)
+    refused = admin.post("/v1/tokens", {"name": "lee", "roles": ["operate"], "task_roles": ["chief"]})
+    check((refused.status, refused.problem) == (400, "invalid"), refused.text)
+
+
 RUNNER.finish()

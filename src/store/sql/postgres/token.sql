@@ -1,10 +1,12 @@
 -- name: insert_token
 -- A new API token, of whose secret only the SHA-256 (hexadecimal) is known. Nothing given back: its end has passed.
 -- Serves: token create.
--- takes: one (id uuid, tenant int, name text, hash text, roles text, expires_at bigint, lifetime bigint, actor text)
+-- takes: one (id uuid, tenant int, name text, hash text, roles text, expires_at bigint, lifetime bigint, actor text,
+--   task_roles text)
 -- gives: (expires_at bigint)
-INSERT INTO holdfast.api_token AS t (id, tenant_id, name, hash, roles, created_at, expires_at, created_by)
-SELECT $1, $2, $3, decode($4, 'hex'), $5, holdfast.now(), coalesce($6, holdfast.now() + $7), $8
+INSERT INTO holdfast.api_token AS t (id, tenant_id, name, hash, roles, created_at, expires_at, created_by,
+    task_roles)
+SELECT $1, $2, $3, decode($4, 'hex'), $5, holdfast.now(), coalesce($6, holdfast.now() + $7), $8, $9
  WHERE coalesce($6 > holdfast.now(), true)
 RETURNING t.expires_at;
 
@@ -12,8 +14,8 @@ RETURNING t.expires_at;
 -- A tenant's tokens, oldest first; served by api_token_tenant. Serves: token list.
 -- takes: one (tenant int)
 -- gives: (id uuid, name text, roles text, created_at bigint, created_by text, expires_at bigint, revoked_at bigint,
---   revoked_by text)
-SELECT t.id, t.name, t.roles, t.created_at, t.created_by, t.expires_at, t.revoked_at, t.revoked_by
+--   revoked_by text, task_roles text)
+SELECT t.id, t.name, t.roles, t.created_at, t.created_by, t.expires_at, t.revoked_at, t.revoked_by, t.task_roles
   FROM holdfast.api_token t
  WHERE t.tenant_id = $1
  ORDER BY t.tenant_id, t.id
@@ -34,8 +36,9 @@ RETURNING t.revoked_at;
 -- tenant: which one it is, is the answer. Serves: whoever checks a token.
 -- takes: one (hash text)
 -- gives: (id uuid, tenant int, tenant_name text, disabled bool, name text, roles text, expires_at bigint,
---   revoked_at bigint, now bigint)
-SELECT k.id, k.tenant_id, t.name, t.disabled, k.name, k.roles, k.expires_at, k.revoked_at, holdfast.now()
+--   revoked_at bigint, now bigint, task_roles text)
+SELECT k.id, k.tenant_id, t.name, t.disabled, k.name, k.roles, k.expires_at, k.revoked_at, holdfast.now(),
+       k.task_roles
   FROM holdfast.api_token k JOIN holdfast.tenant t ON t.id = k.tenant_id
  WHERE k.hash = decode($1, 'hex');
 

@@ -1,8 +1,9 @@
 -- name: insert_runs
 -- New runs with their first journal line. One that is not given back was refused: explain_refused tells why. A
 -- disabled tenant gets new runs only for what runs already (always).
--- Conflicts with the key or the id do nothing, so sending a batch again does no harm. Served by the unique indexes of
--- workflow and run. Serves: trigger, children, starts.
+-- Conflicts with the key or the id do nothing, so sending a batch again does no harm. The lane of a flow key is locked, so
+-- that retention leaves it; where it is gone, the null is refused and the flush done again. Served by the unique indexes
+-- of workflow, lane and run. Serves: trigger, children, starts.
 -- takes: rows (tenant int, id uuid, workflow text, key text, status int, priority int, run_at bigint, delay bigint,
 --   timeout_at bigint, timeout bigint, max_attempts int, input text, state text, subject text, reference text,
 --   tags text, partition text, trace text, actor text, parent uuid, root uuid, waiting_kind text, waiting_token text,
@@ -18,7 +19,7 @@ made AS (
     SELECT n.tenant, n.id, w.id,
            CASE WHEN n.flow_key IS NULL THEN w.lane ELSE (
                 SELECT l.id FROM holdfast.lane l
-                 WHERE l.workflow_id = w.id AND coalesce(l.flow_key, '') = n.flow_key) END, n.key, n.status, n.priority,
+                 WHERE l.workflow_id = w.id AND coalesce(l.flow_key, '') = n.flow_key FOR KEY SHARE) END, n.key, n.status, n.priority,
            CASE WHEN n.no_wake THEN least(n.run_at, d.timeout_at)
                 ELSE least(coalesce(n.run_at, t.now + n.delay), d.timeout_at) END,
            d.timeout_at, n.max_attempts, n.input, n.state, n.subject, n.reference, n.tags, n.partition, n.trace, n.actor,
@@ -58,7 +59,7 @@ WITH made AS (
     SELECT $1, $2, w.id,
            CASE WHEN $17 IS NULL THEN w.lane ELSE (
                 SELECT l.id FROM holdfast.lane l
-                 WHERE l.workflow_id = w.id AND coalesce(l.flow_key, '') = $17) END, $4,
+                 WHERE l.workflow_id = w.id AND coalesce(l.flow_key, '') = $17 FOR KEY SHARE) END, $4,
            least(coalesce($5, t.now + $6), d.timeout_at), d.timeout_at, $9, $10, $11, $12, $13, $14, $15, $16, 1,
            t.now, t.now, w.definition_hash
       FROM (SELECT holdfast.now() AS now OFFSET 0) t
@@ -74,11 +75,12 @@ SELECT m.id, m.lane, m.run_at, m.created_at FROM made m;
 
 -- name: ensure_lanes
 -- The lanes of flow keys that new runs need, made where they are missing. Two that make one at once wait for each
--- other, so the rows are sorted. Served by lane_key. Serves: trigger with a flow key, before insert_runs.
+-- other, so the rows are sorted. Their numbers are odd: run_lane goes by that. Served by lane_key. Serves: trigger with a
+-- flow key, before insert_runs.
 -- takes: rows (tenant int, workflow text, flow_key text)
 -- gives: nothing
 INSERT INTO holdfast.lane (id, tenant_id, workflow_id, flow_key)
-SELECT nextval('holdfast.lane_id'), n.tenant, w.id, n.flow_key
+SELECT nextval('holdfast.lane_id') * 2 + 1, n.tenant, w.id, n.flow_key
   FROM unnest($1::int[], $2::text[], $3::text[]) AS n(tenant, workflow, flow_key)
   JOIN holdfast.workflow w ON w.tenant_id = n.tenant AND w.name = n.workflow
  WHERE NOT EXISTS (SELECT 1 FROM holdfast.lane l
@@ -100,7 +102,7 @@ made AS (
     SELECT n.tenant, n.id, w.id,
            CASE WHEN n.flow_key IS NULL THEN w.lane ELSE (
                 SELECT l.id FROM holdfast.lane l
-                 WHERE l.workflow_id = w.id AND coalesce(l.flow_key, '') = n.flow_key) END, n.key, n.priority,
+                 WHERE l.workflow_id = w.id AND coalesce(l.flow_key, '') = n.flow_key FOR KEY SHARE) END, n.key, n.priority,
            least(t.now + n.wait, d.timeout_at), d.timeout_at, n.max_attempts, n.input, n.subject, n.reference, n.tags,
            n.partition, n.trace, n.actor, 1, t.now, t.now, w.definition_hash, n.debounce_key, t.now + n.at_most
       FROM t, unnest($1::int[], $2::uuid[], $3::text[], $4::text[], $5::int[], $6::bigint[], $7::bigint[],

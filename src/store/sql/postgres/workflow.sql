@@ -124,7 +124,7 @@ UPDATE holdfast.run r SET slot = r.workflow_id FROM held h WHERE r.ctid = h.ctid
 -- takes: one (tenant int, name text, flow_key text, weight int)
 -- gives: (lane int)
 INSERT INTO holdfast.lane AS l (id, tenant_id, workflow_id, flow_key, weight)
-SELECT nextval('holdfast.lane_id'), w.tenant_id, w.id, $3, $4 FROM holdfast.workflow w
+SELECT nextval('holdfast.lane_id') * 2 + 1, w.tenant_id, w.id, $3, $4 FROM holdfast.workflow w
  WHERE w.tenant_id = $1 AND w.name = $2
 ON CONFLICT (workflow_id, coalesce(flow_key, '')) DO UPDATE SET weight = EXCLUDED.weight
 RETURNING l.id;

@@ -1,10 +1,12 @@
 -- name: insert_token
 -- A new API token, of whose secret only the SHA-256 (hexadecimal) is known. Nothing given back: its end has passed.
 -- Serves: token create.
--- takes: one (id uuid, tenant int, name text, hash text, roles text, expires_at bigint, lifetime bigint, actor text)
+-- takes: one (id uuid, tenant int, name text, hash text, roles text, expires_at bigint, lifetime bigint, actor text,
+--   task_roles text)
 -- gives: (expires_at bigint)
-INSERT INTO api_token (id, tenant_id, name, hash, roles, created_at, expires_at, created_by)
-SELECT ?1, ?2, ?3, CAST(?4 AS BLOB), ?5, holdfast_now(), coalesce(?6, holdfast_now() + ?7), ?8
+INSERT INTO api_token (id, tenant_id, name, hash, roles, created_at, expires_at, created_by,
+    task_roles)
+SELECT ?1, ?2, ?3, CAST(?4 AS BLOB), ?5, holdfast_now(), coalesce(?6, holdfast_now() + ?7), ?8, ?9
  WHERE coalesce(?6 > holdfast_now(), 1)
 RETURNING expires_at;
 
@@ -12,8 +14,8 @@ RETURNING expires_at;
 -- A tenant's tokens, oldest first; served by api_token_tenant. Serves: token list.
 -- takes: one (tenant int)
 -- gives: (id uuid, name text, roles text, created_at bigint, created_by text, expires_at bigint, revoked_at bigint,
---   revoked_by text)
-SELECT id, name, roles, created_at, created_by, expires_at, revoked_at, revoked_by
+--   revoked_by text, task_roles text)
+SELECT id, name, roles, created_at, created_by, expires_at, revoked_at, revoked_by, task_roles
   FROM api_token INDEXED BY api_token_tenant
  WHERE tenant_id = ?1
  ORDER BY tenant_id, id
@@ -34,8 +36,9 @@ RETURNING revoked_at;
 -- tenant: which one it is, is the answer. Serves: whoever checks a token.
 -- takes: one (hash text)
 -- gives: (id uuid, tenant int, tenant_name text, disabled bool, name text, roles text, expires_at bigint,
---   revoked_at bigint, now bigint)
-SELECT k.id, k.tenant_id, t.name, t.disabled, k.name, k.roles, k.expires_at, k.revoked_at, holdfast_now()
+--   revoked_at bigint, now bigint, task_roles text)
+SELECT k.id, k.tenant_id, t.name, t.disabled, k.name, k.roles, k.expires_at, k.revoked_at, holdfast_now(),
+       k.task_roles
   FROM api_token k JOIN tenant t ON t.id = k.tenant_id
  WHERE k.hash = CAST(?1 AS BLOB);
 

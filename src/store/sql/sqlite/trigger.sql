@@ -33,12 +33,12 @@ VALUES (CASE WHEN changes() = 1 THEN ?2 END, 1, 1, ?1, holdfast_now(), 0, 'creat
 SELECT id, lane, run_at, created_at FROM run WHERE changes() = 1 AND tenant_id = ?1 AND id = ?2;
 
 -- name: ensure_lanes
--- The lanes of flow keys that new runs need, made where they are missing. Served by lane_key. Serves: trigger with a
--- flow key, before insert_runs.
+-- The lanes of flow keys that new runs need, made where they are missing. Their numbers are odd: run_lane goes by that.
+-- Served by lane_key. Serves: trigger with a flow key, before insert_runs.
 -- takes: rows (tenant int, workflow text, flow_key text)
 -- gives: nothing
 INSERT INTO lane (id, tenant_id, workflow_id, flow_key, created_at)
-SELECT (SELECT max(k.id) FROM lane k) + 1, ?1, w.id, ?3, holdfast_now()
+SELECT (SELECT max(k.id) FROM lane k) + 1 | 1, ?1, w.id, ?3, holdfast_now()
   FROM workflow w
  WHERE w.tenant_id = ?1 AND w.name = ?2
    AND NOT EXISTS (SELECT 1 FROM lane l WHERE l.workflow_id = w.id AND coalesce(l.flow_key, '') = ?3);

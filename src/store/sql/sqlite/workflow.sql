@@ -3,7 +3,7 @@
 -- takes: one (tenant int, name text)
 -- gives: (lane int)
 INSERT INTO workflow (tenant_id, name, lane, created_at, updated_at)
-SELECT ?1, ?2, coalesce((SELECT max(id) FROM lane), 0) + 1, holdfast_now(), holdfast_now()
+SELECT ?1, ?2, coalesce((SELECT max(id) FROM lane), 0) + 2 & ~1, holdfast_now(), holdfast_now()
  WHERE true
 ON CONFLICT (tenant_id, name) DO NOTHING;
 INSERT INTO lane (id, tenant_id, workflow_id, created_at)
@@ -111,7 +111,7 @@ UPDATE run SET slot = workflow_id
 -- takes: one (tenant int, name text, flow_key text, weight int)
 -- gives: (lane int)
 INSERT INTO lane (id, tenant_id, workflow_id, flow_key, weight, created_at)
-SELECT (SELECT max(k.id) FROM lane k) + 1, w.tenant_id, w.id, ?3, ?4, holdfast_now() FROM workflow w
+SELECT (SELECT max(k.id) FROM lane k) + 1 | 1, w.tenant_id, w.id, ?3, ?4, holdfast_now() FROM workflow w
  WHERE w.tenant_id = ?1 AND w.name = ?2
 ON CONFLICT (workflow_id, coalesce(flow_key, '')) DO UPDATE SET weight = excluded.weight
 RETURNING id;
