@@ -5,6 +5,7 @@
 #include "contract/fixture.h"
 
 #define CHILD "child"
+#define FAMILIES 40
 #define TRACE "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 static hf_trigger_spec child_spec(void)
@@ -92,16 +93,16 @@ static void children_that_are_alike_have_inputs_of_their_own(void **state)
     assert_true(hf_id_equal(claims->items[0].run.id, ids[2]));
 }
 
-/* As two workers' commits come into one flush. */
-static void two_families_of_one_flush_keep_their_parents(void **state)
+/* As workers' commits come: what gathers while the first is on its way makes one flush. */
+static void families_of_one_flush_keep_their_parents(void **state)
 {
     hf_trigger_spec spec = spec_of(CHILD);
-    struct hf__op ops[2];
-    hf_transition turns[2];
-    hf_id ids[2];
+    struct hf__op ops[FAMILIES];
+    hf_transition turns[FAMILIES];
+    hf_id ids[FAMILIES];
     define(CHILD);
     (void)state;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < FAMILIES; i++) {
         turns[i] = turn_of(claim_new(), HF_TURN_GO_ON);
         turns[i].children = &spec;
         turns[i].child_count = 1;
@@ -113,8 +114,8 @@ static void two_families_of_one_flush_keep_their_parents(void **state)
             .commit = { .transition = &turns[i], .child_ids = &ids[i], .new_ids = true },
         };
     }
-    hf__engine_apply(fx.client->engine, ops, 2);
-    for (int i = 0; i < 2; i++) {
+    hf__engine_apply(fx.client->engine, ops, FAMILIES);
+    for (int i = 0; i < FAMILIES; i++) {
         assert_int_equal(ops[i].code, HF_OK);
         assert_true(hf_id_equal(get(ids[i])->parent, turns[i].run));
     }
@@ -172,7 +173,7 @@ static void a_stale_holder_starts_no_children(void **state)
 static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(children_that_are_alike_are_written_as_others_are),
     CONTRACT_TEST(children_that_are_alike_have_inputs_of_their_own),
-    CONTRACT_TEST(two_families_of_one_flush_keep_their_parents),
+    CONTRACT_TEST(families_of_one_flush_keep_their_parents),
     CONTRACT_TEST(a_chosen_id_that_is_there_already_is_borne_with),
     CONTRACT_TEST(children_whose_commits_answer_was_lost_are_started_once),
     CONTRACT_TEST(a_commit_that_did_not_happen_starts_them_when_it_is_sent_again),
