@@ -293,8 +293,9 @@ hf_code hf_claim(hf_client *client, hf_claims **out, const hf_claim_spec *spec, 
 
 /* ---- Commit ---- */
 
-hf_code hf__commit_with_ids(hf_client *client, const hf_transition *transition,
-                            const hf_id *child_ids, hf_error *err)
+/* `new_ids`: no run can have the children's ids yet. */
+static hf_code commit(hf_client *client, const hf_transition *transition, const hf_id *child_ids,
+                      bool new_ids, hf_error *err)
 {
     hf_code code = hf__check_transition(transition, hf__engine_max_payload(client->engine), err);
     if (code != HF_OK)
@@ -306,7 +307,10 @@ hf_code hf__commit_with_ids(hf_client *client, const hf_transition *transition,
         .kind = HF__OP_COMMIT,
         .tenant = client->tenant_id,
         .actor = client->actor,
-        .commit = { .transition = transition, .child_ids = child_ids, .start_ids = starts },
+        .commit = { .transition = transition,
+                    .child_ids = child_ids,
+                    .new_ids = new_ids,
+                    .start_ids = starts },
         .error = err,
         .shard = hf__shard_of(transition->run),
     };
@@ -315,12 +319,17 @@ hf_code hf__commit_with_ids(hf_client *client, const hf_transition *transition,
     return op.code;
 }
 
+hf_code hf__commit_with_ids(hf_client *client, const hf_transition *transition,
+                            const hf_id *child_ids, hf_error *err)
+{
+    return commit(client, transition, child_ids, false, err);
+}
+
 hf_code hf_commit(hf_client *client, const hf_transition *transition, hf_id *child_ids,
                   hf_error *err)
 {
     hf_id *children = hf__new_ids(transition->child_count);
-    hf_code code =
-        children ? hf__commit_with_ids(client, transition, children, err) : hf__nomem(err);
+    hf_code code = children ? commit(client, transition, children, true, err) : hf__nomem(err);
     if (code == HF_OK && child_ids)
         memcpy(child_ids, children, transition->child_count * sizeof *children);
     free(children);

@@ -137,6 +137,7 @@ static hf_code go_on(hf_ctx *ctx, hf_transition *t, const hf_id *child_ids,
     struct hf__op op = op_of(ctx, HF__OP_COMMIT);
     op.commit.transition = t;
     op.commit.child_ids = child_ids;
+    op.commit.new_ids = child_ids != NULL;
     op.commit.ends_from = record ? record->ends_from : 0;
     op.commit.ends_to = record ? record->ends_to : 0;
     apply(ctx, &op);

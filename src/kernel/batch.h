@@ -204,6 +204,9 @@ const char *hf__commit_actor(const struct hf__op *op);
 void hf__ask_started(struct hf__batch *batch, const struct hf__op *op);
 bool hf__children_possible(struct hf__batch *batch, struct hf__op *op);
 void hf__insert_started(struct hf__batch *batch, struct hf__op *op, struct hf__row *row);
+/* The turn's children by insert_children; false: they are not of that kind, and nothing is done. */
+bool hf__insert_siblings(struct hf__batch *batch, const struct hf__op *op,
+                         const struct hf__row *parent);
 void hf__insert_first_started(struct hf__batch *batch, struct hf__op *op);
 /* Whether a keyed child of the operation is not among those that were made. */
 bool hf__misses_a_child(const struct hf__op *op, const struct hf__idmap *made);

@@ -124,8 +124,8 @@ bool hf__children_possible(struct hf__batch *batch, struct hf__op *op)
     return true;
 }
 
-static void insert_brood(struct hf__batch *batch, const struct hf__op *op, const char *actor,
-                         const hf_id *parent, const hf_id *root, const char *trace)
+static void insert_children(struct hf__batch *batch, const struct hf__op *op, const char *actor,
+                            const hf_id *parent, const hf_id *root, const char *trace)
 {
     struct brood brood = brood_of(op);
     for (size_t i = 0; i < brood.turn->child_count; i++)
@@ -139,6 +139,12 @@ static void insert_brood(struct hf__batch *batch, const struct hf__op *op, const
                                   .trace = trace,
                                   .always = true,
                               });
+}
+
+static void insert_starts(struct hf__batch *batch, const struct hf__op *op, const char *actor,
+                          const char *trace)
+{
+    struct brood brood = brood_of(op);
     for (size_t i = 0; i < brood.turn->start_count; i++)
         if (check_new_run(batch, brood.start_ids[i]) == HF_OK)
             hf__insert_run(batch, &(struct hf__new_run){
@@ -153,13 +159,17 @@ static void insert_brood(struct hf__batch *batch, const struct hf__op *op, const
 
 void hf__insert_started(struct hf__batch *batch, struct hf__op *op, struct hf__row *row)
 {
-    insert_brood(batch, op, hf__commit_actor(op), &row->id,
-                 hf_id_is_zero(row->root) ? &row->id : &row->root, row->trace);
+    if (!hf__insert_siblings(batch, op, row))
+        insert_children(batch, op, hf__commit_actor(op), &row->id,
+                        hf_id_is_zero(row->root) ? &row->id : &row->root, row->trace);
+    insert_starts(batch, op, hf__commit_actor(op), row->trace);
 }
 
 void hf__insert_first_started(struct hf__batch *batch, struct hf__op *op)
 {
-    insert_brood(batch, op, op->actor, &op->trigger.id, &op->trigger.id, op->trigger.spec->trace);
+    insert_children(batch, op, op->actor, &op->trigger.id, &op->trigger.id,
+                    op->trigger.spec->trace);
+    insert_starts(batch, op, op->actor, op->trigger.spec->trace);
 }
 
 bool hf__misses_a_child(const struct hf__op *op, const struct hf__idmap *made)

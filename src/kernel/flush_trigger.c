@@ -226,10 +226,20 @@ static void note_made(struct hf__batch *batch, enum hf__stmt stmt)
             batch->failed = true;
 }
 
+/* They are made with their flush or not at all. */
+static void note_siblings(struct hf__batch *batch)
+{
+    const struct hf__table *in = &batch->sheets[HF__STMT_INSERT_CHILDREN].in;
+    for (int i = 0; i < in->nrows; i++)
+        if (!hf__idmap_put(&batch->decided, hf__as_uuid(hf__table_row(in, i)[1]), batch))
+            batch->failed = true;
+}
+
 void hf__note_inserted(struct hf__batch *batch)
 {
     note_made(batch, HF__STMT_INSERT_RUNS);
     note_made(batch, HF__STMT_INSERT_DEBOUNCED);
+    note_siblings(batch);
 }
 
 static void refused_verdict(struct hf__batch *batch, struct hf__op *op, const struct hf__cell *c)

@@ -83,6 +83,7 @@ struct hf__op {
         struct {
             const hf_transition *transition;
             const hf_id *child_ids; /* child_count ids made by the client */
+            bool new_ids;           /* they were made for this commit: no run can have them */
             const hf_id *start_ids; /* start_count ids */
             /* Positions: what is consumed are all ends of children that lie from here to there in the mailbox. 0: not known, so
              * it is consumed by id. */

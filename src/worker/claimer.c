@@ -369,6 +369,8 @@ static int64_t time_to_sleep(struct claimer *claimer)
         return atomic_load(&worker->idle) ? 0 : STORE_PAUSE;
     }
     int64_t next = hf__heads_next(&worker->heads);
+    if (hf__heads_due(&worker->heads)) /* since it was asked; hf__heads_next may have missed it */
+        return 0;
     int64_t until = next ? next - hf__heads_now(&worker->heads) : worker->poll;
     return until < 1 ? 1 : sooner(until, worker->poll);
 }

@@ -187,6 +187,24 @@ static void ends_that_come_together_are_counted_together(void **state)
     assert_non_null(strstr(held->mail[3].payload, "\"status\":\"failed\""));
 }
 
+static void a_restored_child_is_not_told_again_by_the_short_way_either(void **state)
+{
+    hf_id children[2];
+    hf_id parent = waiting_parent(2, false, children);
+    (void)state;
+    change(children[0], HF_DELETE);
+    change(children[0], HF_RESTORE);
+    const hf_claims *held = claim_of(CHILD, 2);
+    assert_int_equal(held->count, 2);
+    hf_claims restored = *held;
+    restored.items += hf_id_equal(held->items[0].run.id, children[0]) ? 0 : 1;
+    restored.count = 1;
+    end_together(&restored, HF_TURN_SUCCEED);
+    assert_int_equal(mail_of(parent), 1);
+    assert_int_equal(get(parent)->wait_count, 1);
+    assert_null(claim_parent());
+}
+
 static void failures_that_come_together_wake_a_parent_that_asked_for_it(void **state)
 {
     hf_id children[5];
@@ -300,6 +318,7 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(a_purged_childs_end_stays_with_its_parent),
     CONTRACT_TEST(a_deleted_child_that_its_parent_waits_for_untold_is_not_purged),
     CONTRACT_TEST(ends_that_come_together_are_counted_together),
+    CONTRACT_TEST(a_restored_child_is_not_told_again_by_the_short_way_either),
     CONTRACT_TEST(failures_that_come_together_wake_a_parent_that_asked_for_it),
     CONTRACT_TEST(a_retried_child_that_ends_again_is_told_once),
     CONTRACT_TEST(of_ends_that_were_taken_those_stay_whose_child_may_end_again),

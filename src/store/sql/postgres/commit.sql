@@ -32,8 +32,9 @@ SELECT o.id, o.watched::int FROM ok o;
 -- The short way for a holder's commit that ends a child, whose parent is locked: checks the fence, writes the end, its
 -- journal line and the mail for the parent at once; no payload, no mail. An end that is not given back goes the long way.
 -- After the ends come parents, with how much mail was new to them and how much of it tells of a failure: a child that was
--- retried has ended before. No other flush writes to a mailbox whose run is locked, so looking before is enough. Arrays are
--- sorted by (tenant, id). The parent is compared in a form that no index answers: it has ten thousand children. Served by
+-- retried has ended before. No other flush writes to a mailbox whose run is locked, so looking before is enough; and a
+-- child whose third journal line is its end was created and started, and has told nothing before. Arrays are sorted by
+-- (tenant, id). The parent is compared in a form that no index answers: it has ten thousand children. Served by
 -- the primary keys of run and signal. Serves: commit.
 -- takes: rows (tenant int, id uuid, version bigint, status int, name text, worker text, state text, result text,
 --   error text, error_code text, last_error text, parent uuid, mail text, mail_name text, payload text)
@@ -61,11 +62,12 @@ ok AS (
       FROM ok o
 ), mailed AS (
     INSERT INTO holdfast.signal (tenant_id, run_id, id, type, name, payload, sender, failed_child, occurred_at, visible_at)
-    SELECT o.tenant_id, o.parent, o.mail, 'child', o.mail_name, o.payload, o.id::text, o.status <> 4, o.updated_at,
+    SELECT o.tenant_id, o.parent, o.mail, 'child', o.mail_name, o.payload, substr(o.mail, 7), o.status <> 4, o.updated_at,
            o.updated_at
       FROM ok o
      WHERE o.payload IS NOT NULL
-       AND NOT EXISTS (SELECT 1 FROM holdfast.signal s WHERE s.run_id = o.parent AND s.id = o.mail OFFSET 0)
+       AND (o.event_seq = 3
+            OR NOT EXISTS (SELECT 1 FROM holdfast.signal s WHERE s.run_id = o.parent AND s.id = o.mail OFFSET 0))
     RETURNING run_id, failed_child
 )
 SELECT o.id, o.watched::int, 0, 0 FROM ok o

@@ -71,18 +71,18 @@ UPDATE holdfast.signal s SET consumed_at = holdfast.now()
 -- takes: rows (tenant int, run uuid, first bigint, last bigint)
 -- gives: nothing
 WITH done AS MATERIALIZED (
-    SELECT n.tenant, f.ctid, f.failed_child
+    SELECT f.ctid, f.failed_child
       FROM unnest($1::int[], $2::uuid[], $3::bigint[], $4::bigint[]) AS n(tenant, run, first, last)
      CROSS JOIN LATERAL (
         SELECT c.ctid, c.failed_child FROM holdfast.signal c
          WHERE c.run_id = n.run AND c.consumed_at IS NULL AND c.position BETWEEN n.first AND n.last AND c.type = 'child'
+           AND c.tenant_id = n.tenant
         OFFSET 0) f
 ), gone AS (
-    DELETE FROM holdfast.signal s USING done d
-     WHERE s.ctid = d.ctid AND s.tenant_id = d.tenant AND NOT d.failed_child
+    DELETE FROM holdfast.signal s WHERE s.ctid = ANY (ARRAY(SELECT d.ctid FROM done d WHERE NOT d.failed_child))
 )
-UPDATE holdfast.signal s SET consumed_at = holdfast.now() FROM done d
- WHERE s.ctid = d.ctid AND s.tenant_id = d.tenant AND d.failed_child;
+UPDATE holdfast.signal s SET consumed_at = holdfast.now()
+ WHERE s.ctid = ANY (ARRAY(SELECT d.ctid FROM done d WHERE d.failed_child));
 
 -- name: blame_signals
 -- Counts a failed turn on mail; the last time it is taken out of the mailbox and kept as a dead letter. Serves:
