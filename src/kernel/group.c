@@ -299,8 +299,8 @@ static hf_code flush(struct hf__group *group, struct hf__op **ops, size_t count,
     return code;
 }
 
-/* Flushes until every operation is answered or goes back into the queue. */
-static void flush_all(struct hf__group *group, struct hf__op **ops, size_t count)
+/* Flushes until every operation is answered or goes back into the queue. `lone`: so many are no company, but one caller. */
+static void flush_all(struct hf__group *group, struct hf__op **ops, size_t count, size_t lone)
 {
     int64_t backoff = FIRST_BACKOFF;
     while (count > 0) {
@@ -311,7 +311,7 @@ static void flush_all(struct hf__group *group, struct hf__op **ops, size_t count
             code = flush(group, ops, count, &unknown, &err);
         if (code == HF_OK) {
             end_locked_out(ops, count);
-            group->expected = count > 1 ? hf__group_queued(group) + count : 0;
+            group->expected = count > lone ? hf__group_queued(group) + count : 0;
             size_t left = hand_out(ops, count);
             clear_again(ops, left);
             put_back(group, ops, left);
@@ -388,8 +388,8 @@ static void *group_thread(void *arg)
         await_work(group);
         count = take(group, ops);
         pthread_mutex_unlock(&group->mutex);
-        count += add_claim(group, ops, count);
-        flush_all(group, ops, count);
+        size_t claims = add_claim(group, ops, count);
+        flush_all(group, ops, count + claims, 1 + claims);
     } while (count > 0);
     return NULL;
 }

@@ -11,12 +11,14 @@
 #include "worker/worker.h"
 
 #define NAPS_MOST 20000 /* of 1 ms, until a test gives up */
+#define TRIES_MOST 20   /* to find the worker asleep */
 
 static hf_worker *worker;
 static pthread_t thread;
 static hf_code ended;
 static hf_error reason;
 static atomic_int calls;
+static int calls_before;      /* the run at hand */
 static atomic_bool seen_lent; /* while a claim was told of early, and not committed */
 
 static void nap(void)
@@ -209,7 +211,7 @@ static void a_run_of_the_lane_that_somebody_has_locked_holds_up_neither_trigger_
 static void until_it_is_called(void)
 {
     atomic_store(&seen_lent, reads(&worker->lent));
-    for (int i = 0; i < NAPS_MOST && atomic_load(&calls) < 2; i++)
+    for (int i = 0; i < NAPS_MOST && atomic_load(&calls) == calls_before; i++)
         nap();
 }
 
@@ -220,23 +222,32 @@ static const char *journal_after(enum fate fate)
 }
 
 /* A run that another process triggers, and what becomes of its claim's commit. */
-static void serve_another(enum fate fate)
+static void serve_one(hf_client *beside, enum fate fate)
 {
-    hf_client *beside = open_beside();
     hf_trigger_spec spec = spec_of(WORK);
     hf_triggered out;
-    if (!beside)
-        return;
-    start_worker(2);
+    await(&worker->standing_by);
+    calls_before = atomic_load(&calls);
     foretell_next(fate, until_it_is_called);
     assert_ok(hf_trigger(beside, &out, &spec, &fx.error));
     finish(out.id);
+    assert_int_equal(atomic_load(&calls), calls_before + (fate == COMMIT_WORKS ? 1 : 2));
+    assert_string_equal(get(out.id)->result, text_of("%d", atomic_load(&calls)));
+    expect_journal(out.id, journal_after(fate));
+}
+
+/* The claimer may be up for a moment, by the echo of something earlier: then the claim is its own. */
+static void serve_another(enum fate fate)
+{
+    hf_client *beside = open_beside();
+    if (!beside)
+        return;
+    start_worker(2);
+    for (int i = 0; i < TRIES_MOST && !atomic_load(&seen_lent); i++)
+        serve_one(beside, fate);
     end_worker();
     hf_close(beside);
     assert_int_equal(atomic_load(&seen_lent), fx.backend == BACKEND_POSTGRES);
-    assert_int_equal(atomic_load(&calls), fate == COMMIT_WORKS ? 2 : 3);
-    assert_string_equal(get(out.id)->result, fate == COMMIT_WORKS ? "2" : "3");
-    expect_journal(out.id, journal_after(fate));
 }
 
 static void a_run_of_another_process_is_claimed_where_it_is_heard_of(void **state)
