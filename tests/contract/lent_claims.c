@@ -11,7 +11,7 @@
 #include "worker/worker.h"
 
 #define NAPS_MOST 20000 /* of 1 ms, until a test gives up */
-#define TRIES_MOST 20   /* to find the worker asleep */
+#define TRIES_MOST 50   /* to find the worker asleep */
 
 static hf_worker *worker;
 static pthread_t thread;
@@ -92,32 +92,50 @@ static void end_worker(void)
     assert_int_equal(ended, HF_OK);
 }
 
-/* ---- To a trigger ---- */
+/* ---- To a trigger ----
+ *
+ * The claimer may be up for a moment, by the echo of something earlier: then the claim is its own, and the test tries again. */
+
+static bool is_started(hf_id id)
+{
+    return sql_number("SELECT count(*) FROM event WHERE run_id = %s AND name = 'started'",
+                      sql_id(id)) == 1;
+}
 
 static void a_run_is_claimed_by_the_commit_that_makes_it(void **state)
 {
+    bool started = false;
     (void)state;
     start_worker(2);
-    hf_id id = trigger(WORK);
-    assert_int_equal(
-        sql_number("SELECT count(*) FROM event WHERE run_id = %s AND name = 'started'", sql_id(id)),
-        1);
-    finish(id);
+    for (int i = 0; i < TRIES_MOST && !started; i++) {
+        await(&worker->standing_by);
+        hf_id id = trigger(WORK);
+        started = is_started(id);
+        finish(id);
+        expect_journal(id, "created started succeeded");
+        assert_int_equal(atomic_load(&calls), i + 2);
+    }
     end_worker();
-    assert_int_equal(atomic_load(&calls), 2);
-    expect_journal(id, "created started succeeded");
+    assert_true(started);
 }
 
 static void a_lost_answer_to_both_neither_loses_nor_doubles_the_run(void **state)
 {
+    bool shared = false;
     (void)state;
     start_worker(2);
-    lose_answers(1);
-    hf_id id = trigger(WORK);
-    finish(id);
+    for (int i = 0; i < TRIES_MOST && !shared; i++) {
+        await(&worker->standing_by);
+        lose_answers(1);
+        hf_id id = trigger(WORK);
+        finish(id);
+        assert_int_equal(atomic_load(&calls), i + 2);
+        shared = strcmp(journal(id), "created started succeeded") != 0;
+        if (shared)
+            expect_journal(id, "created started given_back started succeeded");
+    }
     end_worker();
-    assert_int_equal(atomic_load(&calls), 2);
-    expect_journal(id, "created started given_back started succeeded");
+    assert_true(shared);
 }
 
 static void a_commit_of_both_that_did_not_happen_is_made_up_for(void **state)
@@ -141,14 +159,22 @@ static void stop_and_wait(void)
 
 static void a_worker_that_stops_meanwhile_gives_the_run_back(void **state)
 {
+    bool lent = false;
     (void)state;
-    start_worker(2);
-    when_committed(stop_and_wait);
-    hf_id id = trigger(WORK);
-    end_worker();
-    assert_int_equal(atomic_load(&calls), 1);
-    expect_journal(id, "created started given_back");
-    assert_int_equal(claim()->run.attempt, 1);
+    for (int i = 0; i < TRIES_MOST && !lent; i++) {
+        start_worker(2);
+        when_committed(stop_and_wait);
+        hf_id id = trigger(WORK);
+        end_worker();
+        assert_int_equal(atomic_load(&calls), 1);
+        lent = strcmp(journal(id), "created") != 0;
+        if (lent)
+            expect_journal(id, "created started given_back");
+        const hf_claimed *held = claim();
+        assert_int_equal(held->run.attempt, 1);
+        succeed(held);
+    }
+    assert_true(lent);
 }
 
 /* A run that has become due in the same lane, and nobody has heard of it. */
@@ -236,14 +262,14 @@ static void serve_one(hf_client *beside, enum fate fate)
     expect_journal(out.id, journal_after(fate));
 }
 
-/* The claimer may be up for a moment, by the echo of something earlier: then the claim is its own. */
 static void serve_another(enum fate fate)
 {
     hf_client *beside = open_beside();
     if (!beside)
         return;
     start_worker(2);
-    for (int i = 0; i < TRIES_MOST && !atomic_load(&seen_lent); i++)
+    int tries = fx.backend == BACKEND_POSTGRES ? TRIES_MOST : 1;
+    for (int i = 0; i < tries && !atomic_load(&seen_lent); i++)
         serve_one(beside, fate);
     end_worker();
     hf_close(beside);
