@@ -293,7 +293,6 @@ void *hf__claimer_main(void *worker);
 void hf__claimer_hear(const struct hf__heard *heard, void *worker);
 /* Hands and commits say that there may be room; worker->lock is held. */
 void hf__claimer_prompt(hf_worker *worker);
-
 /* How many runs can be begun at once; worker->lock is held. */
 int hf__claimer_free_hands(const hf_worker *worker);
 
