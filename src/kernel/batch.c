@@ -113,6 +113,13 @@ void hf__op_end(struct hf__op *op, hf_code code, const char *fmt, ...)
     hf__fail(op->error, code, "%s", message);
 }
 
+void hf__op_begin(struct hf__op *op, int64_t give_up_at)
+{
+    op->decided = op->again = op->long_way = op->resent = op->told = false;
+    op->tries = 0;
+    op->give_up_at = give_up_at;
+}
+
 hf_id hf__op_run(const struct hf__op *op)
 {
     switch (op->kind) {

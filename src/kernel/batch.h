@@ -110,6 +110,8 @@ bool hf__is_locked_out(struct hf__batch *batch, const struct hf__op *op);
 /* What was inserted, into `decided`. */
 void hf__note_inserted(struct hf__batch *batch);
 struct hf__wake hf__wake_of(const struct hf__batch *batch);
+/* One trigger and the claim that goes along with it. Nobody need be woken before it is known whether it took the run. */
+bool hf__brings_its_claim(const struct hf__batch *batch);
 /* Wakes for what only the answers of the commit told; `early` are those it woke itself. */
 void hf__wake_late(struct hf__batch *batch, const struct hf__wake *early);
 

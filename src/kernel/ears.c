@@ -18,13 +18,14 @@
 struct hf__ear {
     struct hf__ears *ears;
     hf__hear hear;
+    hf__stand_by claim; /* NULL: it waits for no runs */
     void *arg;
     struct hf__ear *next;
 };
 
 struct hf__ears {
-    const struct hf__driver *driver;
-    struct hf__database *db;
+    struct hf__ears_options options;
+    struct hf__flusher flusher; /* of claims that are made while listening */
     pthread_t thread;
     pthread_mutex_t mutex; /* guards the list and the thread's state; held while ears are called */
     pthread_cond_t changed;
@@ -34,14 +35,21 @@ struct hf__ears {
     bool closing;
 };
 
-hf_code hf__ears_new(struct hf__ears **out, const struct hf__driver *driver,
-                     struct hf__database *db, hf_error *err)
+static void tell_own(const struct hf__wake *wake, void *arg)
+{
+    hf__ears_tell(arg, wake);
+}
+
+hf_code hf__ears_new(struct hf__ears **out, const struct hf__ears_options *options, hf_error *err)
 {
     struct hf__ears *ears = hf__calloc(1, sizeof *ears);
     if (!ears)
         return hf__nomem(err);
-    ears->driver = driver;
-    ears->db = db;
+    ears->options = *options;
+    hf__flusher_init(&ears->flusher, options->driver, NULL);
+    ears->flusher.woke = tell_own;
+    ears->flusher.woke_arg = ears;
+    ears->flusher.metrics = options->metrics;
     pthread_mutex_init(&ears->mutex, NULL);
     pthread_condattr_t attr;
     pthread_condattr_init(&attr);
@@ -56,14 +64,6 @@ static void tell_all(struct hf__ears *ears, const struct hf__heard *heard)
 {
     for (struct hf__ear *ear = ears->list; ear; ear = ear->next)
         ear->hear(heard, ear->arg);
-}
-
-static void hear_one(const struct hf__heard *heard, void *arg)
-{
-    struct hf__ears *ears = arg;
-    pthread_mutex_lock(&ears->mutex);
-    tell_all(ears, heard);
-    pthread_mutex_unlock(&ears->mutex);
 }
 
 void hf__ears_tell(struct hf__ears *ears, const struct hf__wake *wake)
@@ -81,6 +81,71 @@ void hf__ears_tell(struct hf__ears *ears, const struct hf__wake *wake)
     pthread_mutex_unlock(&ears->mutex);
 }
 
+struct hf__op *hf__ears_ask(struct hf__ears *ears, int32_t lane, const int *priority)
+{
+    struct hf__op *claim = NULL;
+    pthread_mutex_lock(&ears->mutex);
+    for (struct hf__ear *ear = ears->list; ear && !claim; ear = ear->next)
+        if (ear->claim)
+            claim = ear->claim(lane, priority, ear->arg);
+    pthread_mutex_unlock(&ears->mutex);
+    return claim;
+}
+
+/* ---- Claims while listening ---- */
+
+static void fail(struct hf__op *op, const hf_error *err)
+{
+    op->decided = true;
+    op->code = err->code;
+    if (op->error)
+        *op->error = *err;
+}
+
+/* A claim of which nobody knows whether it happened is not repeated. All others are left to a flusher. */
+static void flush_claim(struct hf__ears *ears, struct hf__op *claim)
+{
+    hf_error err = { 0 };
+    bool unknown = false;
+    int64_t began = hf__monotonic_us();
+    hf__op_begin(claim, began);
+    hf_code code = hf__flush(&ears->flusher, &claim, 1, &unknown, &err);
+    hf__metrics_flush(ears->options.metrics, 1, hf__monotonic_us() - began);
+    if (code != HF_OK && unknown)
+        fail(claim, &err);
+    if (claim->decided)
+        claim->done(claim, claim->done_arg);
+    else
+        ears->options.submit(claim, ears->options.arg);
+}
+
+/* The session that was woken is awake, and so is this thread: a claim from here spares the way through two more of each. True:
+ * it was made. */
+static bool claim_at_once(struct hf__ears *ears, const struct hf__heard *heard)
+{
+    if (!heard->lanes || heard->lane <= 0 || !ears->options.driver->watch_conn)
+        return false;
+    ears->flusher.conn = ears->options.driver->watch_conn(ears->watch);
+    if (!ears->flusher.conn)
+        return false;
+    struct hf__op *claim = hf__ears_ask(ears, heard->lane, NULL);
+    if (claim)
+        flush_claim(ears, claim);
+    return claim != NULL;
+}
+
+static void hear_one(const struct hf__heard *heard, void *arg)
+{
+    struct hf__ears *ears = arg;
+    struct hf__heard rest = *heard;
+    rest.taken = claim_at_once(ears, heard);
+    pthread_mutex_lock(&ears->mutex);
+    tell_all(ears, &rest);
+    pthread_mutex_unlock(&ears->mutex);
+}
+
+/* ---- Listening ---- */
+
 /* Sleeps unless the ears are closed meanwhile. Called with the mutex held. */
 static void pause_for(struct hf__ears *ears, int64_t us)
 {
@@ -95,10 +160,13 @@ static void pause_for(struct hf__ears *ears, int64_t us)
 static void listen_once(struct hf__ears *ears, struct hf__watch *watch)
 {
     hf_code code = HF_OK;
+    ears->flusher.conn = NULL;
     hear_one(&(struct hf__heard){ .lanes = true, .run = true, .workflows_changed = true }, ears);
     while (code == HF_OK) {
         hf_error err;
-        code = ears->driver->watch_wait(watch, LISTEN_FOR, hear_one, ears, &err);
+        code = ears->options.driver->watch_wait(watch, LISTEN_FOR, hear_one, ears, &err);
+        if (ears->flusher.conn && ears->options.driver->lost(ears->flusher.conn))
+            code = HF_UNAVAILABLE;
         pthread_mutex_lock(&ears->mutex);
         if (ears->closing)
             code = HF_CLOSED;
@@ -115,7 +183,7 @@ static void *ears_thread(void *arg)
         struct hf__watch *watch = NULL;
         hf_error err;
         pthread_mutex_unlock(&ears->mutex);
-        hf_code code = ears->driver->watch(&watch, ears->db, &err);
+        hf_code code = ears->options.driver->watch(&watch, ears->options.db, &err);
         pthread_mutex_lock(&ears->mutex);
         if (code != HF_OK) {
             pause_for(ears, backoff);
@@ -130,7 +198,7 @@ static void *ears_thread(void *arg)
             listen_once(ears, watch);
         pthread_mutex_lock(&ears->mutex);
         ears->watch = NULL;
-        ears->driver->unwatch(watch);
+        ears->options.driver->unwatch(watch);
     }
     pthread_mutex_unlock(&ears->mutex);
     return NULL;
@@ -162,6 +230,13 @@ hf_code hf__ears_add(struct hf__ears *ears, struct hf__ear **out, hf__hear hear,
     return code;
 }
 
+void hf__ear_stand_by(struct hf__ear *ear, hf__stand_by claim)
+{
+    pthread_mutex_lock(&ear->ears->mutex);
+    ear->claim = claim;
+    pthread_mutex_unlock(&ear->ears->mutex);
+}
+
 void hf__ears_remove(struct hf__ear *ear)
 {
     if (!ear)
@@ -177,18 +252,27 @@ void hf__ears_remove(struct hf__ear *ear)
     free(ear);
 }
 
-void hf__ears_free(struct hf__ears *ears)
+void hf__ears_stop(struct hf__ears *ears)
 {
     if (!ears)
         return;
     pthread_mutex_lock(&ears->mutex);
     ears->closing = true;
     if (ears->watch)
-        ears->driver->watch_stop(ears->watch);
+        ears->options.driver->watch_stop(ears->watch);
     pthread_cond_broadcast(&ears->changed);
     pthread_mutex_unlock(&ears->mutex);
     if (ears->started)
         pthread_join(ears->thread, NULL);
+    ears->started = false;
+}
+
+void hf__ears_free(struct hf__ears *ears)
+{
+    if (!ears)
+        return;
+    hf__ears_stop(ears);
+    hf__flusher_free(&ears->flusher);
     pthread_cond_destroy(&ears->changed);
     pthread_mutex_destroy(&ears->mutex);
     free(ears);

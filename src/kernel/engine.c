@@ -35,6 +35,7 @@ struct hf__engine {
 
 static void engine_free(struct hf__engine *engine)
 {
+    hf__ears_stop(engine->ears); /* it may hand something to a group */
     for (int i = 0; i < engine->group_count; i++)
         hf__group_stop(engine->groups[i]);
     hf__ears_free(engine->ears);
@@ -75,6 +76,12 @@ static void tell_ears(const struct hf__wake *wake, void *arg)
     hf__ears_tell(engine->ears, wake);
 }
 
+static struct hf__op *ask_ears(int32_t lane, const int *priority, void *arg)
+{
+    struct hf__engine *engine = arg;
+    return hf__ears_ask(engine->ears, lane, priority);
+}
+
 /* max_open counts all: the flushers' connections, the listener's and the pool's. */
 static hf_code open_pool(struct hf__engine *engine, int groups, hf_error *err)
 {
@@ -100,7 +107,8 @@ static hf_code start_groups(struct hf__engine *engine, int groups, hf_error *err
         .connect_limit = engine->options.connect_limit,
         .max_lifetime = engine->options.max_lifetime,
         .woke = tell_ears,
-        .woke_arg = engine,
+        .claim = ask_ears,
+        .arg = engine,
         .metrics = engine->metrics,
     };
     hf_code code = HF_OK;
@@ -110,6 +118,23 @@ static hf_code start_groups(struct hf__engine *engine, int groups, hf_error *err
             engine->group_count++;
     }
     return code;
+}
+
+static void submit(struct hf__op *op, void *arg)
+{
+    hf__engine_submit(arg, op);
+}
+
+static hf_code open_ears(struct hf__engine *engine, hf_error *err)
+{
+    struct hf__ears_options options = {
+        .driver = engine->driver,
+        .db = engine->db,
+        .submit = submit,
+        .arg = engine,
+        .metrics = engine->metrics,
+    };
+    return hf__ears_new(&engine->ears, &options, err);
 }
 
 static hf_code prepare_schema_once(struct hf__engine *engine, bool *lost, hf_error *err)
@@ -171,7 +196,7 @@ hf_code hf__engine_open(struct hf__engine **out, const char *url,
     if (code == HF_OK)
         code = prepare_schema(engine, err);
     if (code == HF_OK)
-        code = hf__ears_new(&engine->ears, driver, engine->db, err);
+        code = open_ears(engine, err);
     if (code == HF_OK)
         code = start_groups(engine, groups, err);
     if (code == HF_OK)
@@ -330,6 +355,11 @@ hf_code hf__engine_listen(struct hf__engine *engine, struct hf__ear **out, hf__h
                           hf_error *err)
 {
     return hf__ears_add(engine->ears, out, hear, arg, err);
+}
+
+void hf__engine_stand_by(struct hf__ear *ear, hf__stand_by claim)
+{
+    hf__ear_stand_by(ear, claim);
 }
 
 void hf__engine_unlisten(struct hf__ear *ear)

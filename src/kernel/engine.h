@@ -56,6 +56,8 @@ hf_code hf__engine_transact(struct hf__engine *engine, hf__work body, void *arg,
 struct hf__ear;
 hf_code hf__engine_listen(struct hf__engine *engine, struct hf__ear **out, hf__hear hear, void *arg,
                           hf_error *err);
+/* Lets the listener's claim be made by a trigger's flush, or where its lane is heard of. `claim` is called as `hear` is. */
+void hf__engine_stand_by(struct hf__ear *ear, hf__stand_by claim);
 void hf__engine_unlisten(struct hf__ear *ear);
 
 #endif

@@ -247,7 +247,8 @@ static void fill_short(struct hf__batch *batch)
             continue;
         if (op->kind == HF__OP_TRIGGER) {
             hf__trigger_fill(batch, op);
-            wake_for_trigger(batch, op);
+            if (!hf__brings_its_claim(batch))
+                wake_for_trigger(batch, op);
         } else {
             hf__short_fill(batch, op);
             if (op->kind == HF__OP_COMMIT && op->commit.slot_lane)

@@ -150,7 +150,7 @@ bool hf__inserts_plain_run(const struct hf__batch *batch)
 {
     const struct hf__table *in = &batch->sheets[HF__STMT_INSERT_RUNS].in;
     if (!batch->flusher->driver->statements[HF__STMT_INSERT_RUN].sql || in->nrows != 1 ||
-        batch->count != 1 || batch->ops[0]->resent)
+        (batch->count != 1 && !hf__brings_its_claim(batch)) || batch->ops[0]->resent)
         return false;
     const struct hf__cell *c = hf__table_row(in, 0);
     for (size_t i = 0; i < sizeof special_columns / sizeof *special_columns; i++)

@@ -4,11 +4,30 @@
 
 #include "kernel/batch.h"
 
+bool hf__brings_its_claim(const struct hf__batch *batch)
+{
+    return batch->count == 2 && batch->ops[0]->kind == HF__OP_TRIGGER &&
+           batch->ops[1]->kind == HF__OP_CLAIM && batch->ops[1]->claim.along;
+}
+
+/* By the claim of this flush. */
+static bool is_taken(const struct hf__batch *batch, hf_id run)
+{
+    if (!hf__brings_its_claim(batch))
+        return false;
+    const struct hf__table *taken = &batch->claims[1].out;
+    for (int i = 0; i < taken->nrows; i++)
+        if (hf_id_equal(hf__as_uuid(hf__table_row(taken, i)[0]), run))
+            return true;
+    return false;
+}
+
 static void wake_made(struct hf__batch *batch, const struct hf__table *made)
 {
     for (int i = 0; i < made->nrows; i++) {
         const struct hf__cell *c = hf__table_row(made, i);
-        hf__wake_lane(batch, (int)hf__as_number(c[1]), hf__as_number(c[2]));
+        if (!is_taken(batch, hf__as_uuid(c[0])))
+            hf__wake_lane(batch, (int)hf__as_number(c[1]), hf__as_number(c[2]));
     }
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "kernel/batch.h"
 #include "util/alloc.h"
 #include "util/clock.h"
 #include "util/error.h"
@@ -61,12 +62,15 @@ static void push_back(struct hf__group *group, struct hf__op *op)
     group->queued++;
 }
 
-void hf__group_submit(struct hf__group *group, struct hf__op *op)
+static void begin(const struct hf__group *group, struct hf__op *op)
 {
     int64_t patience = op->patience ? op->patience : group->options.connect_limit;
-    op->decided = op->again = op->long_way = op->resent = op->told = false;
-    op->tries = 0;
-    op->give_up_at = patience < 0 ? 0 : hf__monotonic_us() + patience;
+    hf__op_begin(op, patience < 0 ? 0 : hf__monotonic_us() + patience);
+}
+
+void hf__group_submit(struct hf__group *group, struct hf__op *op)
+{
+    begin(group, op);
     pthread_mutex_lock(&group->mutex);
     push_back(group, op);
     if (group->asleep)
@@ -295,8 +299,8 @@ static hf_code flush(struct hf__group *group, struct hf__op **ops, size_t count,
     return code;
 }
 
-/* Flushes until every operation is answered or goes back into the queue. */
-static void flush_all(struct hf__group *group, struct hf__op **ops, size_t count)
+/* Flushes until every operation is answered or goes back into the queue. `lone`: so many are no company, but one caller. */
+static void flush_all(struct hf__group *group, struct hf__op **ops, size_t count, size_t lone)
 {
     int64_t backoff = FIRST_BACKOFF;
     while (count > 0) {
@@ -307,7 +311,7 @@ static void flush_all(struct hf__group *group, struct hf__op **ops, size_t count
             code = flush(group, ops, count, &unknown, &err);
         if (code == HF_OK) {
             end_locked_out(ops, count);
-            group->expected = count > 1 ? hf__group_queued(group) + count : 0;
+            group->expected = count > lone ? hf__group_queued(group) + count : 0;
             size_t left = hand_out(ops, count);
             clear_again(ops, left);
             put_back(group, ops, left);
@@ -347,6 +351,32 @@ static void await_work(struct hf__group *group)
     group->asleep = false;
 }
 
+/* A lone trigger brings a run that is due at once, into a lane that is known. */
+static int32_t lane_of_lone_trigger(const struct hf__group *group, struct hf__op **ops,
+                                    size_t count)
+{
+    if (count != 1 || ops[0]->kind != HF__OP_TRIGGER || ops[0]->resent || ops[0]->trigger.initial)
+        return 0;
+    const hf_trigger_spec *spec = ops[0]->trigger.spec;
+    if (spec->run_at || spec->delay || spec->debounce_key)
+        return 0;
+    return hf__lane_recall(&group->flusher.lanes, ops[0]->tenant, spec->workflow, spec->flow_key);
+}
+
+/* If somebody in this process waits for the run of a lone trigger, the claim goes along: one flush for both. Returns how
+ * many were added. */
+static size_t add_claim(const struct hf__group *group, struct hf__op **ops, size_t count)
+{
+    int32_t lane = lane_of_lone_trigger(group, ops, count);
+    if (!lane)
+        return 0;
+    ops[1] = group->options.claim(lane, &ops[0]->trigger.spec->priority, group->options.arg);
+    if (!ops[1])
+        return 0;
+    begin(group, ops[1]);
+    return 1;
+}
+
 static void *group_thread(void *arg)
 {
     struct hf__group *group = arg;
@@ -358,7 +388,8 @@ static void *group_thread(void *arg)
         await_work(group);
         count = take(group, ops);
         pthread_mutex_unlock(&group->mutex);
-        flush_all(group, ops, count);
+        size_t claims = add_claim(group, ops, count);
+        flush_all(group, ops, count + claims, 1 + claims);
     } while (count > 0);
     return NULL;
 }
@@ -383,7 +414,7 @@ hf_code hf__group_start(struct hf__group **out, const struct hf__group_options *
     pthread_cond_init(&group->work, NULL);
     hf__flusher_init(&group->flusher, options->driver, NULL);
     group->flusher.woke = options->woke;
-    group->flusher.woke_arg = options->woke_arg;
+    group->flusher.woke_arg = options->arg;
     group->flusher.metrics = options->metrics;
     hf_code code = HF_OK;
     if (!hf__random_seed_os(&group->flusher.random))

@@ -14,7 +14,8 @@ struct hf__group_options {
     int64_t connect_limit; /* us that operations wait for a store that is away, by default */
     int64_t max_lifetime;  /* us after which the connection is replaced; 0: never */
     void (*woke)(const struct hf__wake *wake, void *arg);
-    void *woke_arg;
+    hf__stand_by claim;          /* asked for the claim of a run that a trigger brings */
+    void *arg;                   /* of both */
     struct hf__metrics *metrics; /* borrowed */
 };
 

@@ -70,6 +70,7 @@ struct hf__op {
             const char *worker;
             int64_t lease;        /* us; 0: each workflow's */
             int suspect_attempts; /* take runs whose lease expired up to this attempt; 0: none */
+            bool along; /* wants no more than the run of the trigger that it is flushed with */
             hf__op_done
                 early; /* called with `claims` filled while their commit is still on its way, if
                                      the store can tell and it is worth it; only when `done` comes with
@@ -157,6 +158,13 @@ struct hf__op {
     bool told;     /* a claim that was handed out early */
 };
 
+/* Who waits for runs may be asked for a claim in this lane: of the one run of this priority that the asker is about to
+ * insert in the same flush, or, where that is NULL, of all that may have come. It is the asker's then, to be flushed and
+ * answered as if it had been submitted. NULL: not now. */
+typedef struct hf__op *(*hf__stand_by)(int32_t lane, const int *priority, void *arg);
+
+/* As it must be before its first flush. Store trouble is borne until a time (monotonic us; 0: for ever). */
+void hf__op_begin(struct hf__op *op, int64_t give_up_at);
 /* The run that an operation is fenced on, or all zero (trigger, claim, heartbeat). */
 hf_id hf__op_run(const struct hf__op *op);
 

@@ -32,7 +32,8 @@ struct hf__heard {
     bool lanes; /* `lane`/`earliest` hold; lane 0: any; negative: a slot of its workflow is free */
     int32_t lane;
     int64_t earliest;
-    bool run; /* `run` holds; all zero: any */
+    bool taken; /* a claim was made for it already: there may be more */
+    bool run;   /* `run` holds; all zero: any */
     hf_id run_id;
     bool workflows_changed;
 };
@@ -87,6 +88,9 @@ struct hf__driver {
      * the connection broke: unwatch and watch again. */
     hf_code (*watch_wait)(struct hf__watch *watch, int64_t timeout, hf__hear hear, void *arg,
                           hf_error *err);
+    /* Optional: the connection on which it listens, for transactions of the thread that waits, also while it hears. NULL: it
+     * has none that can be used. */
+    struct hf__conn *(*watch_conn)(struct hf__watch *watch);
     void (*watch_stop)(struct hf__watch *watch); /* from another thread */
     void (*unwatch)(struct hf__watch *watch);
     /* Wakes without a commit. */

@@ -74,6 +74,7 @@ const struct hf__driver hf__postgres_driver = {
     .migrate_unlock = hf__postgres_migrate_unlock,
     .watch = hf__postgres_watch,
     .watch_wait = hf__postgres_watch_wait,
+    .watch_conn = hf__postgres_watch_conn,
     .watch_stop = hf__postgres_watch_stop,
     .unwatch = hf__postgres_unwatch,
     .ring = hf__postgres_ring,

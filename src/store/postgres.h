@@ -201,6 +201,7 @@ void hf__postgres_migrate_unlock(struct hf__conn *conn);
 hf_code hf__postgres_watch(struct hf__watch **out, struct hf__database *db, hf_error *err);
 hf_code hf__postgres_watch_wait(struct hf__watch *watch, int64_t timeout, hf__hear hear, void *arg,
                                 hf_error *err);
+struct hf__conn *hf__postgres_watch_conn(struct hf__watch *watch);
 void hf__postgres_watch_stop(struct hf__watch *watch);
 void hf__postgres_unwatch(struct hf__watch *watch);
 /* False behind a pooler that swallows notifications. */

@@ -20,22 +20,22 @@ enum { HEARING_TEST_US = 2000000, LONGEST_NAP_US = 2000000 };
 
 struct hf__watch {
     struct hf__database *db;
-    int silences; /* the database's when it began to listen */
-    PGconn *pg;   /* NULL: deaf */
-    int stop;     /* an eventfd; readable for good once it was told to stop */
+    struct hf__conn *conn; /* NULL: deaf */
+    int stop;              /* an eventfd; readable for good once it was told to stop */
 };
 
 /* True when the stop came; *broken when the connection ended. Returns early with neither when something is to be read. */
 static bool nap(struct hf__watch *watch, int64_t us, bool *broken)
 {
     struct pollfd ready[2] = { { .fd = watch->stop, .events = POLLIN },
-                               { .fd = watch->pg ? PQsocket(watch->pg) : -1, .events = POLLIN } };
+                               { .fd = watch->conn ? PQsocket(watch->conn->pg) : -1,
+                                 .events = POLLIN } };
     us = us < LONGEST_NAP_US ? us : LONGEST_NAP_US;
     struct timespec limit = { .tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000 };
     int count = ppoll(ready, 2, &limit, NULL);
     if (count < 0 && errno != EINTR)
         *broken = true;
-    if (count > 0 && ready[1].revents && !PQconsumeInput(watch->pg))
+    if (count > 0 && ready[1].revents && !PQconsumeInput(watch->conn->pg))
         *broken = true;
     return count > 0 && ready[0].revents;
 }
@@ -50,23 +50,34 @@ static int hear_all(struct hf__watch *watch, hf__hear hear, void *arg)
 {
     int heard = 0;
     PGnotify *notify;
-    while (watch->pg && (notify = PQnotifies(watch->pg)) != NULL) {
+    while (watch->conn && (notify = PQnotifies(watch->conn->pg)) != NULL) {
         heard += hf__postgres_hear(notify->relname, notify->extra, hear, arg);
         PQfreemem(notify);
     }
     return heard;
 }
 
+/* What the pipeline cannot do: a command by itself. */
+static PGresult *ask_plainly(struct hf__conn *conn, int times, const char *command)
+{
+    if (hf__postgres_sync(conn, NULL) != HF_OK || !PQexitPipelineMode(conn->pg))
+        return NULL;
+    PGresult *result = hf__postgres_ask(conn->pg, conn->db, times, command, 0, NULL);
+    if (!PQenterPipelineMode(conn->pg))
+        conn->lost = true;
+    return result;
+}
+
 /* Others may have noticed meanwhile that the server is silent; and a line may be dead though nobody has hung up. */
 static bool is_silent(struct hf__watch *watch, bool time_is_up)
 {
-    if (!watch->pg)
+    if (!watch->conn)
         return false;
-    if (atomic_load(&watch->db->silences) != watch->silences)
+    if (atomic_load(&watch->db->silences) != watch->conn->silences)
         return true;
     if (!time_is_up)
         return false;
-    PGresult *result = hf__postgres_ask(watch->pg, watch->db, HF__PATIENCE_NONE, "", 0, NULL);
+    PGresult *result = ask_plainly(watch->conn, HF__PATIENCE_NONE, "");
     bool answered = PQresultStatus(result) == PGRES_EMPTY_QUERY;
     PQclear(result);
     return !answered;
@@ -81,8 +92,8 @@ hf_code hf__postgres_watch_wait(struct hf__watch *watch, int64_t timeout, hf__he
     bool broken = false, stopped = false;
     int64_t left = 1;
     while (hear_all(watch, hear, arg) == 0 && !stopped && left > 0) {
-        if (broken)
-            return hf__postgres_fail(err, NULL, watch->pg, "LISTEN");
+        if (broken || (watch->conn && watch->conn->lost))
+            return hf__postgres_fail(err, NULL, watch->conn->pg, "LISTEN");
         left = time_left(deadline);
         stopped = nap(watch, left, &broken);
         if (!stopped && !broken && is_silent(watch, left == 0))
@@ -102,7 +113,7 @@ void hf__postgres_unwatch(struct hf__watch *watch)
 {
     if (!watch)
         return;
-    PQfinish(watch->pg);
+    hf__postgres_disconnect(watch->conn);
     if (watch->stop >= 0)
         close(watch->stop);
     free(watch);
@@ -110,7 +121,13 @@ void hf__postgres_unwatch(struct hf__watch *watch)
 
 bool hf__postgres_watch_hears(const struct hf__watch *watch)
 {
-    return watch->pg != NULL;
+    return watch->conn != NULL;
+}
+
+/* Without prepared statements it would be slower than what it is to save. */
+struct hf__conn *hf__postgres_watch_conn(struct hf__watch *watch)
+{
+    return watch->conn && !watch->conn->unprepared && !watch->conn->lost ? watch->conn : NULL;
 }
 
 static hf_code check_done(PGconn *pg, PGresult *result, hf_error *err)
@@ -163,31 +180,30 @@ static hf_code test_hearing(struct hf__watch *watch, struct hf__database *db, bo
 
     int64_t deadline = hf__monotonic_us() + HEARING_TEST_US;
     bool broken = false;
-    while (!(*hears = take_nonce(watch->pg, nonce)) && !broken && time_left(deadline) > 0)
+    while (!(*hears = take_nonce(watch->conn->pg, nonce)) && !broken && time_left(deadline) > 0)
         nap(watch, time_left(deadline), &broken);
-    return broken && !*hears ? hf__postgres_fail(err, NULL, watch->pg, "LISTEN") : HF_OK;
+    return broken && !*hears ? hf__postgres_fail(err, NULL, watch->conn->pg, "LISTEN") : HF_OK;
 }
 
-static hf_code listen_on(PGconn *pg, struct hf__database *db, const char *command, hf_error *err)
+static hf_code listen_on(struct hf__conn *conn, const char *command, hf_error *err)
 {
-    return check_done(pg, hf__postgres_ask(pg, db, HF__PATIENCE_WORK, command, 0, NULL), err);
+    return check_done(conn->pg, ask_plainly(conn, HF__PATIENCE_WORK, command), err);
 }
 
 static hf_code start_listening(struct hf__watch *watch, struct hf__database *db, hf_error *err)
 {
     bool hears = false;
     watch->db = db;
-    watch->silences = atomic_load(&db->silences);
-    hf_code code = hf__postgres_dial(&watch->pg, db, err);
+    hf_code code = hf__postgres_connect(&watch->conn, db, err);
     if (code == HF_OK)
-        code = listen_on(watch->pg, db, "LISTEN " HF__POSTGRES_WAKE_CHANNEL, err);
+        code = listen_on(watch->conn, "LISTEN " HF__POSTGRES_WAKE_CHANNEL, err);
     if (code == HF_OK)
-        code = listen_on(watch->pg, db, "LISTEN " HF__POSTGRES_RUN_CHANNEL, err);
+        code = listen_on(watch->conn, "LISTEN " HF__POSTGRES_RUN_CHANNEL, err);
     if (code == HF_OK)
         code = test_hearing(watch, db, &hears, err);
     if (code == HF_OK && !hears) {
-        PQfinish(watch->pg);
-        watch->pg = NULL;
+        hf__postgres_disconnect(watch->conn);
+        watch->conn = NULL;
     }
     return code;
 }

@@ -68,7 +68,7 @@ static int room(const hf_worker *worker)
     return free_places < HF__CLAIM_MOST ? free_places : HF__CLAIM_MOST;
 }
 
-static int free_hands(const hf_worker *worker)
+int hf__claimer_free_hands(const hf_worker *worker)
 {
     int hands = worker->idle_hands - worker->queued;
     int places = room(worker);
@@ -79,7 +79,7 @@ static int free_hands(const hf_worker *worker)
 static int capacity(const hf_worker *worker, enum hf__wish wish)
 {
     switch (wish) {
-    case HF__WISH_IDLE_HAND: return free_hands(worker);
+    case HF__WISH_IDLE_HAND: return hf__claimer_free_hands(worker);
     case HF__WISH_EMPTY_HANDS: return worker->held_count == 0;
     case HF__WISH_NOTHING:
     case HF__WISH_ROOM: break;
@@ -132,7 +132,9 @@ void hf__claimer_hear(const struct hf__heard *heard, void *arg)
     pthread_mutex_lock(&worker->lock);
     if (heard->lanes)
         ring_lane(&worker->ring, heard->lane);
+    worker->ring.taken |= heard->taken;
     worker->ring.workflows |= heard->workflows_changed;
+    worker->standing_by = false; /* it is about to wake */
     pthread_cond_signal(&worker->claimer);
     pthread_mutex_unlock(&worker->lock);
 }
@@ -411,9 +413,11 @@ static void rest(struct claimer *claimer, int64_t us)
     pthread_mutex_lock(&worker->lock);
     worker->prompted = false;
     worker->wish = claimer->pauses ? unfulfilled(worker) : HF__WISH_NOTHING;
+    worker->standing_by = !claimer->pauses && worker->heads.looked_at;
     while (!worker->stopping && !worker->prompted && !rings(&worker->ring) &&
            hf__monotonic_us() < until)
         hf__worker_wait(worker, &worker->claimer, until);
+    worker->standing_by = false;
     worker->wish = HF__WISH_NOTHING;
     pthread_mutex_unlock(&worker->lock);
 }
@@ -445,7 +449,7 @@ static enum outcome try_claim(struct claimer *claimer, enum hf__wish wish)
     hf_worker *worker = claimer->worker;
     pthread_mutex_lock(&worker->lock);
     int most = worker->stopping ? 0 : capacity(worker, wish);
-    int hands = free_hands(worker);
+    int hands = hf__claimer_free_hands(worker);
     pthread_mutex_unlock(&worker->lock);
     if (most <= 0)
         return GOT_NONE;
@@ -506,7 +510,7 @@ static int64_t fetch(struct claimer *claimer)
 static enum outcome answer_ring(struct claimer *claimer, const struct hf__ring *ring)
 {
     hf_worker *worker = claimer->worker;
-    if (ring->any || !ring->lane_count || !worker->heads.looked_at ||
+    if (ring->any || ring->taken || !ring->lane_count || !worker->heads.looked_at ||
         !hf__heads_ring(worker, ring->lanes, ring->lane_count))
         return GOT_NONE;
     enum outcome outcome = try_claim(claimer, HF__WISH_IDLE_HAND);
@@ -519,8 +523,10 @@ static int64_t round_of(struct claimer *claimer)
 {
     hf_worker *worker = claimer->worker;
     struct hf__ring ring = take_ring(worker);
-    if (atomic_exchange(&worker->adopt, false))
+    if (atomic_exchange(&worker->adopt, false)) {
+        hf__standby_await(worker); /* what it brings is held, but not known yet */
         hf__adopt(worker);
+    }
     hf_code code = learn(claimer, &ring);
     reopen(worker, &ring);
     enum outcome outcome = code == HF_OK ? answer_ring(claimer, &ring) : STORE_FAILED;
@@ -550,6 +556,7 @@ void *hf__claimer_main(void *arg)
         if (us > 0)
             rest(&claimer, us);
     }
+    hf__standby_await(worker);
     pthread_mutex_lock(&worker->lock);
     worker->claimer_ended = true;
     hf__worker_nudge(worker);

@@ -166,7 +166,8 @@ static size_t init_turns(struct hf__haul *haul, bool ask)
     haul->turns = hf__arena_alloc(&haul->arena, claims->count * sizeof *haul->turns);
     for (size_t i = 0; haul->turns && i < claims->count; i++) {
         const hf_claimed *claimed = &claims->items[i];
-        const struct hf__master *master = hf__master_known(worker, claimed->tenant_id);
+        const struct hf__master *master =
+            haul->master ? haul->master : hf__master_known(worker, claimed->tenant_id);
         if (!master && ask)
             master = hf__master_add(worker, claimed->run.tenant);
         if (master)

@@ -98,6 +98,7 @@ static struct hf__lane read_lane(const struct hf__cell *row, bool served)
     return (struct hf__lane){
         .id = (int32_t)hf__as_number(row[0]),
         .workflow = (int32_t)hf__as_number(row[4]),
+        .tenant = (int)hf__as_number(row[2]),
         .weight = (int)hf__as_number(row[5]),
         .limited = hf__as_number(row[6]) != 0,
         .served = served,

@@ -9,6 +9,7 @@
 struct hf__lane {
     int32_t id;
     int32_t workflow; /* the store's number for it */
+    int tenant;       /* the same */
     int weight;       /* its share among the lanes of its workflow */
     bool limited;     /* its workflow has limits */
     bool served;      /* false: somebody else's, remembered so as not to ask again */

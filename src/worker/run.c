@@ -54,6 +54,8 @@ static hf_code prepare(hf_worker *worker, hf_error *err)
     hf__worker_heard_from_store(worker, code, err);
     if (code == HF_OK)
         code = hf__engine_listen(worker->engine, &worker->ear, hf__claimer_hear, worker, err);
+    if (code == HF_OK)
+        hf__engine_stand_by(worker->ear, hf__standby_lend);
     return code;
 }
 

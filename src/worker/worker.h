@@ -74,8 +74,9 @@ enum hf__standing {
 struct hf__haul {
     struct hf__errand errand; /* first: disposed of through it */
     struct hf__arena arena;
-    int64_t sent_at; /* monotonic us */
-    hf_ctx *turns;   /* written before turn_count */
+    int64_t sent_at;                 /* monotonic us */
+    hf_ctx *turns;                   /* written before turn_count */
+    const struct hf__master *master; /* of all its runs; NULL: each has its own */
 
     /* Under worker->lock. */
     size_t turn_count;
@@ -154,6 +155,7 @@ struct hf__hand {
 /* What wake-ups said since the claimer last looked. */
 struct hf__ring {
     bool any;       /* some lane, or more than fit */
+    bool taken;     /* of the lanes, something was claimed already: look for the rest */
     bool workflows; /* lanes may have come */
     size_t lane_count;
     int32_t lanes[HF__RINGING_LANES];
@@ -213,6 +215,9 @@ struct hf_worker {
     bool stopping;          /* no new claims */
     bool quit;              /* leave what is not answered yet */
     bool claimer_ended;
+    bool standing_by;   /* the claimer sleeps and nothing is due, as far as it knows */
+    bool lent;          /* a claim that it has not sent is under way */
+    bool returning;     /* and was answered: what it brought is being taken in */
     enum hf__wish wish; /* what the claimer waits for */
     bool prompted;      /* it is there */
     struct hf__ring ring;
@@ -289,6 +294,14 @@ void *hf__claimer_main(void *worker);
 void hf__claimer_hear(const struct hf__heard *heard, void *worker);
 /* Hands and commits say that there may be room; worker->lock is held. */
 void hf__claimer_prompt(hf_worker *worker);
+/* How many runs can be begun at once; worker->lock is held. */
+int hf__claimer_free_hands(const hf_worker *worker);
+
+/* standby.c */
+/* The claim of a worker that sleeps: for the flush that brings a run, or for the thread that hears of some. */
+struct hf__op *hf__standby_lend(int32_t lane, const int *priority, void *worker);
+/* Waits until that is answered, or the worker must not wait any more. */
+void hf__standby_await(hf_worker *worker);
 
 /* haul.c */
 struct hf__haul *hf__haul_new(hf_worker *worker);

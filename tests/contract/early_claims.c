@@ -143,6 +143,14 @@ static void end_worker(void)
     assert_int_equal(ended, HF_OK);
 }
 
+/* One that brings no claim along, since it says when it is due. */
+static hf_id trigger_alone(void)
+{
+    hf_trigger_spec spec = spec_of(WORK);
+    spec.run_at = now();
+    return trigger_spec(&spec);
+}
+
 /* A run whose claim is handed out early and has this fate; when it is over, so is the worker. The test's clock stands
  * still, so no lease ends: what comes back does so by an adoption, or because it was never taken. */
 static hf_id run_with(hf_handler handler, enum fate fate, void (*meanwhile)(void))
@@ -150,7 +158,7 @@ static hf_id run_with(hf_handler handler, enum fate fate, void (*meanwhile)(void
     hf_run *run = NULL;
     start_worker(handler);
     foretell_next(fate, meanwhile);
-    hf_id id = trigger(WORK);
+    hf_id id = trigger_alone();
     hf_code code = hf_wait(fx.client, &run, id, HF_MINUTES(2), &fx.error);
     hf_run_free(run);
     end_worker();
@@ -283,7 +291,7 @@ static void a_worker_may_stop_while_a_claim_that_will_fail_is_open(void **state)
     (void)state;
     start_worker(return_at_once);
     foretell_next(COMMIT_IS_PREVENTED, until_it_wants_to_commit_and_must_stop);
-    hf_id id = trigger(WORK);
+    hf_id id = trigger_alone();
     for (int i = 0; i < NAPS_MOST && !atomic_load(&seen); i++)
         nap();
     end_worker();

@@ -33,6 +33,7 @@ static atomic_int answers_to_lose;
 static atomic_int commits_to_lose;
 static atomic_int lost_count;
 static void (*_Atomic lost_callback)(void);
+static void (*_Atomic committed_callback)(void);
 static atomic_int next_fate; /* plus 1; 0: as the backend does it */
 static void (*_Atomic fate_callback)(void);
 static _Thread_local struct {
@@ -53,6 +54,11 @@ void lose_commits(int count)
 void when_lost(void (*callback)(void))
 {
     atomic_store(&lost_callback, callback);
+}
+
+void when_committed(void (*callback)(void))
+{
+    atomic_store(&committed_callback, callback);
 }
 
 int answers_lost(void)
@@ -139,6 +145,9 @@ static hf_code faulty_commit(struct hf__conn *conn, const struct hf__wake *wake,
         return lose(conn, unknown, err);
     }
     hf_code code = real->commit(conn, wake, unknown, err);
+    void (*callback)(void) = code == HF_OK ? atomic_exchange(&committed_callback, NULL) : NULL;
+    if (callback)
+        callback();
     if (code == HF_OK && is_armed(&answers_to_lose))
         return lose(conn, unknown, err);
     return code;
@@ -154,6 +163,14 @@ static void faulty_disconnect(struct hf__conn *conn)
     struct hf__conn *expected = conn;
     atomic_compare_exchange_strong(&broken, &expected, NULL);
     real->disconnect(conn);
+}
+
+static void faulty_unwatch(struct hf__watch *watch)
+{
+    struct hf__conn *expected = real->watch_conn ? real->watch_conn(watch) : NULL;
+    if (expected)
+        atomic_compare_exchange_strong(&broken, &expected, NULL);
+    real->unwatch(watch);
 }
 
 static hf_code noting_open(struct hf__database **out, const char *url,
@@ -173,6 +190,7 @@ static void make_driver(void)
     driver.commit = faulty_commit;
     driver.lost = faulty_lost;
     driver.disconnect = faulty_disconnect;
+    driver.unwatch = faulty_unwatch;
 }
 
 /* ---- Time ---- */

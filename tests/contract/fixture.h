@@ -154,6 +154,8 @@ enum fate {
 void foretell_next(enum fate fate, void (*meanwhile)(void));
 /* Called once, when the next one is lost, before anybody can send it again. */
 void when_lost(void (*callback)(void));
+/* Called once, when the next commit of a flush has happened, before anybody is answered. */
+void when_committed(void (*callback)(void));
 /* Another engine on the same store, as another process would have; NULL where there can be none (in memory). */
 hf_client *open_beside(void);
 /* Commits that were lost so far. */

@@ -81,7 +81,7 @@ static struct hf__lanes some_lanes(void)
 {
     static struct hf__lane items[9];
     for (int i = 0; i < 9; i++)
-        items[i] = (struct hf__lane){ i + 1, i == 6 ? 2 : 1, i == 2 ? 3 : 1, i == 3, true };
+        items[i] = (struct hf__lane){ i + 1, i == 6 ? 2 : 1, 1, i == 2 ? 3 : 1, i == 3, true };
     return (struct hf__lanes){ .items = items, .count = 9 };
 }
 

@@ -1,0 +1,316 @@
+/* Claims that a sleeping worker lends: to a trigger of its own process, with which they share a commit, and to the thread
+ * that hears of others.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "client/client.h"
+#include "contract/fixture.h"
+
+#include "worker/worker.h"
+
+#define NAPS_MOST 20000 /* of 1 ms, until a test gives up */
+#define TRIES_MOST 50   /* to find the worker asleep */
+
+static hf_worker *worker;
+static pthread_t thread;
+static hf_code ended;
+static hf_error reason;
+static atomic_int calls;
+static int calls_before;      /* the run at hand */
+static atomic_bool seen_lent; /* while a claim was told of early, and not committed */
+
+static void nap(void)
+{
+    struct timespec time = { .tv_nsec = 1000000 };
+    nanosleep(&time, NULL);
+}
+
+/* Gives the number of its call as result. */
+static hf_code count_calls(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    char result[16];
+    (void)input;
+    (void)err;
+    (void)arg;
+    snprintf(result, sizeof result, "%d", atomic_fetch_add(&calls, 1) + 1);
+    return hf_return(ctx, result);
+}
+
+/* ---- The worker ---- */
+
+static void *run_worker(void *arg)
+{
+    (void)arg;
+    ended = hf_worker_run(worker, &reason);
+    return NULL;
+}
+
+static bool reads(const bool *flag)
+{
+    pthread_mutex_lock(&worker->lock);
+    bool value = *flag;
+    pthread_mutex_unlock(&worker->lock);
+    return value;
+}
+
+static void await(const bool *flag)
+{
+    for (int i = 0; i < NAPS_MOST && !reads(flag); i++)
+        nap();
+    assert_true(reads(flag));
+}
+
+static void finish(hf_id id)
+{
+    hf_run *run = NULL;
+    assert_ok(hf_wait(fx.client, &run, id, HF_SECONDS(60), &fx.error));
+    hf_run_free(run);
+}
+
+/* One that has done a run, so that all sides know the lane, and sleeps. The test's clock stands still: no lease ends. */
+static void start_worker(int threads)
+{
+    hf_worker_options options = HF_WORKER_OPTIONS_INIT;
+    options.threads = threads;
+    options.poll = HF_HOURS(1);
+    assert_ok(hf_worker_new(&worker, fx.client, &options, &fx.error));
+    assert_ok(hf_worker_handle(worker, WORK, count_calls, NULL, &fx.error));
+    atomic_store(&calls, 0);
+    atomic_store(&seen_lent, false);
+    assert_int_equal(pthread_create(&thread, NULL, run_worker, NULL), 0);
+    finish(trigger(WORK));
+    await(&worker->standing_by);
+}
+
+static void end_worker(void)
+{
+    hf_worker_stop(worker);
+    pthread_join(thread, NULL);
+    hf_worker_free(worker);
+    assert_int_equal(ended, HF_OK);
+}
+
+/* ---- To a trigger ----
+ *
+ * The claimer may be up for a moment, by the echo of something earlier: then the claim is its own, and the test tries again. */
+
+static bool is_started(hf_id id)
+{
+    return sql_number("SELECT count(*) FROM event WHERE run_id = %s AND name = 'started'",
+                      sql_id(id)) == 1;
+}
+
+static void a_run_is_claimed_by_the_commit_that_makes_it(void **state)
+{
+    bool started = false;
+    (void)state;
+    start_worker(2);
+    for (int i = 0; i < TRIES_MOST && !started; i++) {
+        await(&worker->standing_by);
+        hf_id id = trigger(WORK);
+        started = is_started(id);
+        finish(id);
+        expect_journal(id, "created started succeeded");
+        assert_int_equal(atomic_load(&calls), i + 2);
+    }
+    end_worker();
+    assert_true(started);
+}
+
+static void a_lost_answer_to_both_neither_loses_nor_doubles_the_run(void **state)
+{
+    bool shared = false;
+    (void)state;
+    start_worker(2);
+    for (int i = 0; i < TRIES_MOST && !shared; i++) {
+        await(&worker->standing_by);
+        lose_answers(1);
+        hf_id id = trigger(WORK);
+        finish(id);
+        assert_int_equal(atomic_load(&calls), i + 2);
+        shared = strcmp(journal(id), "created started succeeded") != 0;
+        if (shared)
+            expect_journal(id, "created started given_back started succeeded");
+    }
+    end_worker();
+    assert_true(shared);
+}
+
+static void a_commit_of_both_that_did_not_happen_is_made_up_for(void **state)
+{
+    (void)state;
+    start_worker(2);
+    lose_commits(1);
+    hf_id id = trigger(WORK);
+    finish(id);
+    end_worker();
+    assert_int_equal(atomic_load(&calls), 2);
+    expect_journal(id, "created started succeeded");
+}
+
+static void stop_and_wait(void)
+{
+    hf_worker_stop(worker);
+    while (!reads(&worker->stopping))
+        nap();
+}
+
+static void a_worker_that_stops_meanwhile_gives_the_run_back(void **state)
+{
+    bool lent = false;
+    (void)state;
+    for (int i = 0; i < TRIES_MOST && !lent; i++) {
+        start_worker(2);
+        when_committed(stop_and_wait);
+        hf_id id = trigger(WORK);
+        end_worker();
+        assert_int_equal(atomic_load(&calls), 1);
+        lent = strcmp(journal(id), "created") != 0;
+        if (lent)
+            expect_journal(id, "created started given_back");
+        const hf_claimed *held = claim();
+        assert_int_equal(held->run.attempt, 1);
+        succeed(held);
+    }
+    assert_true(lent);
+}
+
+/* A run that has become due in the same lane, and nobody has heard of it. */
+static hf_id run_that_nobody_heard_of(void)
+{
+    hf_trigger_spec spec = spec_of(WORK);
+    spec.delay = HF_DAYS(1);
+    hf_id id = trigger_spec(&spec);
+    await(&worker->standing_by);
+    sql("UPDATE run SET run_at = run_at - %lld WHERE id = %s", (long long)HF_DAYS(2), sql_id(id));
+    return id;
+}
+
+static void a_run_of_the_lane_that_is_due_before_comes_first(void **state)
+{
+    (void)state;
+    start_worker(1);
+    hf_id older = run_that_nobody_heard_of();
+    hf_id id = trigger(WORK);
+    finish(id);
+    end_worker();
+    assert_string_equal(get(older)->result, "2");
+    assert_string_equal(get(id)->result, "3");
+}
+
+static void a_paused_workflow_keeps_its_run(void **state)
+{
+    const hf_workflow paused = { .name = WORK, .paused = true };
+    (void)state;
+    start_worker(2);
+    assert_ok(hf_workflow_set(fx.client, &paused, HF_SET_PAUSED, &fx.error));
+    await(&worker->standing_by);
+    hf_id id = trigger(WORK);
+    end_worker();
+    assert_int_equal(atomic_load(&calls), 1);
+    expect_journal(id, "created");
+}
+
+static void a_run_of_the_lane_that_somebody_has_locked_holds_up_neither_trigger_nor_claim(
+    void **state)
+{
+    (void)state;
+    if (fx.backend != BACKEND_POSTGRES)
+        return;
+    start_worker(1);
+    hf_id older = run_that_nobody_heard_of();
+    sql("BEGIN");
+    assert_int_equal(sql_number("SELECT 1 FROM run WHERE id = %s FOR UPDATE", sql_id(older)), 1);
+    hf_id id = trigger(WORK);
+    finish(id);
+    sql("COMMIT");
+    finish(older);
+    end_worker();
+    assert_string_equal(get(id)->result, "2");
+    assert_string_equal(get(older)->result, "3");
+}
+
+/* ---- To the thread that hears ---- */
+
+static void until_it_is_called(void)
+{
+    atomic_store(&seen_lent, reads(&worker->lent));
+    for (int i = 0; i < NAPS_MOST && atomic_load(&calls) == calls_before; i++)
+        nap();
+}
+
+static const char *journal_after(enum fate fate)
+{
+    return fate == ANSWER_IS_LOST ? "created started given_back started succeeded"
+                                  : "created started succeeded";
+}
+
+/* A run that another process triggers, and what becomes of its claim's commit. */
+static void serve_one(hf_client *beside, enum fate fate)
+{
+    hf_trigger_spec spec = spec_of(WORK);
+    hf_triggered out;
+    await(&worker->standing_by);
+    calls_before = atomic_load(&calls);
+    foretell_next(fate, until_it_is_called);
+    assert_ok(hf_trigger(beside, &out, &spec, &fx.error));
+    finish(out.id);
+    assert_int_equal(atomic_load(&calls), calls_before + (fate == COMMIT_WORKS ? 1 : 2));
+    assert_string_equal(get(out.id)->result, text_of("%d", atomic_load(&calls)));
+    expect_journal(out.id, journal_after(fate));
+}
+
+static void serve_another(enum fate fate)
+{
+    hf_client *beside = open_beside();
+    if (!beside)
+        return;
+    start_worker(2);
+    int tries = fx.backend == BACKEND_POSTGRES ? TRIES_MOST : 1;
+    for (int i = 0; i < tries && !atomic_load(&seen_lent); i++)
+        serve_one(beside, fate);
+    end_worker();
+    hf_close(beside);
+    assert_int_equal(atomic_load(&seen_lent), fx.backend == BACKEND_POSTGRES);
+}
+
+static void a_run_of_another_process_is_claimed_where_it_is_heard_of(void **state)
+{
+    (void)state;
+    serve_another(COMMIT_WORKS);
+}
+
+static void a_claim_made_while_listening_may_be_refused(void **state)
+{
+    (void)state;
+    serve_another(COMMIT_IS_REFUSED);
+}
+
+static void a_claim_made_while_listening_may_not_happen(void **state)
+{
+    (void)state;
+    serve_another(COMMIT_IS_PREVENTED);
+}
+
+static void the_answer_to_a_claim_made_while_listening_may_be_lost(void **state)
+{
+    (void)state;
+    serve_another(ANSWER_IS_LOST);
+}
+
+static const struct CMUnitTest tests[] = {
+    CONTRACT_TEST(a_run_is_claimed_by_the_commit_that_makes_it),
+    CONTRACT_TEST(a_lost_answer_to_both_neither_loses_nor_doubles_the_run),
+    CONTRACT_TEST(a_commit_of_both_that_did_not_happen_is_made_up_for),
+    CONTRACT_TEST(a_worker_that_stops_meanwhile_gives_the_run_back),
+    CONTRACT_TEST(a_run_of_the_lane_that_is_due_before_comes_first),
+    CONTRACT_TEST(a_paused_workflow_keeps_its_run),
+    CONTRACT_TEST(a_run_of_the_lane_that_somebody_has_locked_holds_up_neither_trigger_nor_claim),
+    CONTRACT_TEST(a_run_of_another_process_is_claimed_where_it_is_heard_of),
+    CONTRACT_TEST(a_claim_made_while_listening_may_be_refused),
+    CONTRACT_TEST(a_claim_made_while_listening_may_not_happen),
+    CONTRACT_TEST(the_answer_to_a_claim_made_while_listening_may_be_lost),
+};
+CONTRACT("lent_claims", tests)
