@@ -571,15 +571,16 @@ export class Context {
 
     // -- steps --
 
-    /** Calls `work` once and remembers what it returned (JSON); StepFailed once it has failed 1 + `retries` times. What takes
-     * longer than `timeout` seconds counts as failed; `signal` is aborted then, and when the run is lost. `key` is the same
+    /** Calls `work` once and remembers what it returned (JSON); StepFailed once it has failed 1 + `retries` times, by
+     * default as often as the run itself may be tried. What takes longer than `timeout` seconds counts as failed; `signal` is aborted then, and when the run is lost. `key` is the same
      * for every attempt of this step of this run, and for no other: hand it to what must not happen twice.
      * @template T
      * @param {string} name
      * @param {(step: {key: string, attempt: number, signal: AbortSignal}) => T|Promise<T>} work
      * @param {{retries?: number, backoff?: number, maxBackoff?: number, timeout?: number}} [options] times in seconds
      * @returns {Promise<T>} */
-    async step(name, work, { retries = 0, backoff: base = 1, maxBackoff = 300, timeout = Infinity } = {}) {
+    async step(name, work, options = {}) {
+        const { retries = this.run.max_attempts - 1, backoff: base = 1, maxBackoff = 300, timeout = Infinity } = options;
         const { full, entry } = this.#call('step', name);
         if (entry?.status === 'succeeded')
             return entry.output;

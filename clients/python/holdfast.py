@@ -546,11 +546,11 @@ class Context:
             raise RuntimeError("step_key is for the inside of a step")
         return f"{self.run_id}/{self._open}"
 
-    def step(self, name: str, fn: Optional[Callable[..., Any]] = None, *args: Any, retries: int = 0, backoff: float = 1,
-             max_backoff: float = 300, timeout: Optional[float] = None, **kwargs: Any) -> Any:
-        """Calls `fn` once and remembers what it returned (JSON); StepFailed once it has failed 1 + `retries` times. What
-        takes longer than `timeout` seconds counts as failed. Without `fn` it is a decorator, which calls the function at
-        once: its name then stands for what it returned."""
+    def step(self, name: str, fn: Optional[Callable[..., Any]] = None, *args: Any, retries: Optional[int] = None,
+             backoff: float = 1, max_backoff: float = 300, timeout: Optional[float] = None, **kwargs: Any) -> Any:
+        """Calls `fn` once and remembers what it returned (JSON); StepFailed once it has failed 1 + `retries` times, by
+        default as often as the run itself may be tried. What takes longer than `timeout` seconds counts as failed.
+        Without `fn` it is a decorator, which calls the function at once: its name then stands for what it returned."""
         if fn is None:
             return lambda work: self.step(name, work, *args, retries=retries, backoff=backoff, max_backoff=max_backoff,
                                           timeout=timeout, **kwargs)
@@ -572,7 +572,8 @@ class Context:
         except Exception as error:
             self.check()
             message = _say(error)
-            if not isinstance(error, PermanentError) and attempt <= retries:
+            most = self.run["max_attempts"] if retries is None else retries + 1
+            if not isinstance(error, PermanentError) and attempt < most:
                 pause = error.seconds if isinstance(error, RetryAfter) else \
                     min(max_backoff, backoff * 2 ** min(attempt - 1, 60)) * 1.25
                 until = self._now() + int(pause * MICRO)

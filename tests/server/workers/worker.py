@@ -56,7 +56,7 @@ def flaky(ctx, input):
         raise ValueError("not today")
 
     try:
-        ctx.step("try", work, retries=2, backoff=0.05)
+        ctx.step("try", work, retries=2 if input == "catch" else None, backoff=0.05)
     except holdfast.StepFailed as error:
         if input == "catch":
             return str(error)
@@ -77,9 +77,9 @@ def failing(ctx, input):
     if input == "silence":
         ctx.wait_signal("never", timeout=0.05)
     if input == "slow step":
-        ctx.step("slow", lambda: time.sleep(0.2), timeout=0.1)
+        ctx.step("slow", lambda: time.sleep(0.2), retries=0, timeout=0.1)
     if input == "nested":
-        ctx.step("outer", lambda: ctx.step("inner", lambda: 1))
+        ctx.step("outer", lambda: ctx.step("inner", lambda: 1), retries=0)
     if input == "swallow":
         try:
             ctx.sleep("nap", 0.1)
