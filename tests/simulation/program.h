@@ -30,14 +30,14 @@ enum call_kind {
 struct call {
     enum call_kind kind;
     const char *name;
-    char full[16];    /* as it is remembered: "a#2" */
-    int64_t us;       /* how long it sleeps, or waits at most; 0: no limit */
-    int fails;        /* attempts of a step that fail */
+    char full[16]; /* as it is remembered: "a#2" */
+    int64_t us;    /* how long it sleeps, or waits at most; 0: no limit */
+    int fails;     /* attempts of a step that fail */
     int max_attempts;
-    bool permanent;   /* its first failure is the last */
-    bool in_one;      /* by hf_step_run */
-    int count;        /* children; the version of the code */
-    int group;        /* the start whose children are waited for */
+    bool permanent; /* its first failure is the last */
+    bool in_one;    /* by hf_step_run */
+    int count;      /* children; the version of the code */
+    int group;      /* the start whose children are waited for */
     hf_wait_for what;
 };
 
