@@ -289,11 +289,12 @@ export function runPage({ main, signal, params, title }) {
 
   /* From the last line that is known on, until the run has ended. */
   function listen() {
+    const over = isFinished(run.status);
     clearTimeout(pause);
     stop?.();
     stop = follow(`/v1/runs/${id}/events?after=${known}`, {
       lastId: known, endsByItself: true,
-      onState: (state) => { if (state === 'ended') { stop = null; goOn(); } },
+      onState: (state) => { if (state === 'ended') { stop = null; goOn(over); } },
       onEvent: ({ data }) => {
         const event = JSON.parse(data);
         if (event.seq <= known) return;
@@ -305,14 +306,15 @@ export function runPage({ main, signal, params, title }) {
     });
   }
 
-  /* The stream may have ended before the run, with its server. What is refused stays refused. */
-  async function goOn() {
+  /* The stream may have ended before the run, with its server, and the run since then: only one that was opened after the
+   * run's end had all there is. What is refused stays refused. */
+  async function goOn(over) {
     try {
       await read();
     } catch (error) {
       if (isAbort(error) || (error.status >= 400 && error.status < 500)) return;
     }
-    if (!stop && !signal.aborted && !isFinished(run.status)) pause = setTimeout(listen, PAUSE);
+    if (!stop && !signal.aborted && !over) pause = setTimeout(listen, PAUSE);
   }
 
   let known = 0;

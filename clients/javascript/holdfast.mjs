@@ -27,7 +27,6 @@ import { hostname } from 'node:os';
  *   error_code: string|null, last_error: string|null, [name: string]: any}} Run */
 /** @typedef {{workflow: string, input?: Json, key?: string, tags?: string[], delay?: number, [name: string]: any}} Trigger
  *   `delay`: not before so many seconds have passed. */
-/** @typedef {(run: string, reason?: string) => Promise<Run>} Change */
 /** @typedef {{id: string, name: string, status: string, version: number, payload: Json, outcome: string|null,
  *   [name: string]: any}} Task */
 /** @typedef {{run: string, status: 'succeeded'|'failed'|'cancelled'|'deleted'|null, result: Json, error: Json}} ChildEnd
@@ -146,9 +145,9 @@ function say(error) {
 }
 
 /** Where it was thrown, and where what caused it was. @returns {string} */
-function trace(error) {
-    const own = error instanceof Error ? error.stack ?? say(error) : String(error);
-    return error?.cause ? `${own}\ncaused by ${trace(error.cause)}` : own;
+function trace(error, depth = 0) {
+    const own = error instanceof Error ? String(error.stack ?? say(error)) : String(error);
+    return error?.cause && depth < 10 ? `${own}\ncaused by ${trace(error.cause, depth + 1)}` : own;
 }
 
 /** A UUIDv7 of this time (us), as the server makes them: lists are ordered by id. */
@@ -307,12 +306,35 @@ export class Client {
         return this.ask('POST', `/runs/${run}/${action}`, reason ? { reason } : {});
     }
 
-    /** @type {Change} */ cancel = (run, reason) => this.#change(run, 'cancel', reason);
-    /** @type {Change} */ pause = (run, reason) => this.#change(run, 'pause', reason);
-    /** @type {Change} */ resume = (run, reason) => this.#change(run, 'resume', reason);
-    /** @type {Change} */ retry = (run, reason) => this.#change(run, 'retry', reason);
-    /** @type {Change} */ delete = (run, reason) => this.#change(run, 'delete', reason);
-    /** @type {Change} */ restore = (run, reason) => this.#change(run, 'restore', reason);
+    /** @param {string} run @param {string} [reason] @returns {Promise<Run>} */
+    cancel(run, reason) {
+        return this.#change(run, 'cancel', reason);
+    }
+
+    /** @param {string} run @param {string} [reason] @returns {Promise<Run>} */
+    pause(run, reason) {
+        return this.#change(run, 'pause', reason);
+    }
+
+    /** @param {string} run @param {string} [reason] @returns {Promise<Run>} */
+    resume(run, reason) {
+        return this.#change(run, 'resume', reason);
+    }
+
+    /** @param {string} run @param {string} [reason] @returns {Promise<Run>} */
+    retry(run, reason) {
+        return this.#change(run, 'retry', reason);
+    }
+
+    /** @param {string} run @param {string} [reason] @returns {Promise<Run>} */
+    delete(run, reason) {
+        return this.#change(run, 'delete', reason);
+    }
+
+    /** @param {string} run @param {string} [reason] @returns {Promise<Run>} */
+    restore(run, reason) {
+        return this.#change(run, 'restore', reason);
+    }
 
     /** A new run that keeps the steps before `step` (none: none of them); its id.
      * @param {string} run @param {string} [step] @param {{input?: Json, key?: string, reason?: string}} [options]
@@ -571,6 +593,15 @@ export class Context {
 
     // -- steps --
 
+    /** What was done is not to be done again because its output is refused. */
+    async #recordSuccess(full, entry, line) {
+        try {
+            await this.#record(full, entry, 'succeeded', line);
+        } catch (error) {
+            throw error instanceof HoldfastError ? new PermanentError(error.message, 'result_refused') : error;
+        }
+    }
+
     /** Calls `work` once and remembers what it returned (JSON); StepFailed once it has failed 1 + `retries` times, by
      * default as often as the run itself may be tried. What takes longer than `timeout` seconds counts as failed; `signal` is aborted then, and when the run is lost. `key` is the same
      * for every attempt of this step of this run, and for no other: hand it to what must not happen twice.
@@ -598,7 +629,7 @@ export class Context {
             const output = plain(await work(step));
             if (performance.now() - begun >= timeout * 1000)
                 throw new Error(`the step took longer than its limit of ${timeout}s`);
-            await this.#record(full, entry, 'succeeded', this.#line('step', { attempt, started, output }));
+            await this.#recordSuccess(full, entry, this.#line('step', { attempt, started, output }));
             return output;
         } catch (error) {
             this.check();

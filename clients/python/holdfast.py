@@ -546,6 +546,13 @@ class Context:
             raise RuntimeError("step_key is for the inside of a step")
         return f"{self.run_id}/{self._open}"
 
+    def _record_success(self, full: str, entry: Any, line: Dict[str, Any]) -> None:
+        """What was done is not to be done again because its output is refused."""
+        try:
+            self._record(full, entry, "succeeded", line)
+        except HoldfastError as error:
+            raise PermanentError(str(error), "result_refused") from error
+
     def step(self, name: str, fn: Optional[Callable[..., Any]] = None, *args: Any, retries: Optional[int] = None,
              backoff: float = 1, max_backoff: float = 300, timeout: Optional[float] = None, **kwargs: Any) -> Any:
         """Calls `fn` once and remembers what it returned (JSON); StepFailed once it has failed 1 + `retries` times, by
@@ -567,7 +574,7 @@ class Context:
             output = _plain(fn(*args, **kwargs))
             if timeout is not None and time.monotonic() - begun >= timeout:
                 raise TimeoutError(f"the step took longer than its limit of {timeout:g}s")
-            self._record(full, entry, "succeeded", self._line("step", attempt=attempt, started=started, output=output))
+            self._record_success(full, entry, self._line("step", attempt=attempt, started=started, output=output))
             return output
         except Exception as error:
             self.check()

@@ -52,7 +52,7 @@ typedef struct hf_token_spec {
                              * NULL: all. Not for those who operate or administrate */
 } hf_token_spec;
 
-#define HF_TOKEN_VERSION 1
+#define HF_TOKEN_VERSION 2 /* 2: task_roles */
 #define HF_TOKEN_INIT                                                                              \
     {                                                                                              \
         HF_TOKEN_VERSION, NULL, 0, 0, 0, NULL                                                      \

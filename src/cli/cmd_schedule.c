@@ -295,6 +295,7 @@ const struct cli_command cli_command_schedule_create = {
     .max_operands = 1,
     .options = options,
     .run = create,
+    .creates = true,
 };
 
 const struct cli_command cli_command_schedule_list = {

@@ -87,12 +87,13 @@ static const char *fault_of(const struct hf__buffer *output)
     return NULL;
 }
 
-static void request_failure(struct hf__buffer *request, int exit_code, const char *words)
+static void request_failure(struct hf__buffer *request, int exit_code, const char *words,
+                            bool permanent)
 {
     cli_request_begin(request, "fail");
     cli_request_number(request, "exit", exit_code);
     cli_request_text(request, "message", words);
-    if (exit_code == EXIT_FOR_GOOD)
+    if (permanent)
         hf__buffer_add_text(request, ",\"permanent\":true");
 }
 
@@ -113,7 +114,9 @@ static void request_refusal(struct cli_session *session, struct hf__buffer *requ
         snprintf(words, sizeof words, "%s", fault ? fault : "output too large");
     }
     cli_notice(session, "the step has failed: %s", words);
-    request_failure(request, exit_code, words);
+    /* What was done is not to be done again because of what it printed. */
+    request_failure(request, exit_code, words,
+                    result->end != CLI_STEP_LATE && result->end != CLI_STEP_BROKEN);
 }
 
 static int tell(struct cli_worker_link *link, struct hf__step_line_result *result)
@@ -122,7 +125,8 @@ static int tell(struct cli_worker_link *link, struct hf__step_line_result *resul
     struct hf__buffer request;
     bool exited = result->end == CLI_STEP_EXITED;
     if (exited && result->exit_code != 0) {
-        request_failure(&request, result->exit_code, result->words);
+        request_failure(&request, result->exit_code, result->words,
+                        result->exit_code == EXIT_FOR_GOOD);
     } else if (!exited || fault_of(&result->output)) {
         request_refusal(link->session, &request, result);
     } else {

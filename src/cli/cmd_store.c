@@ -77,7 +77,8 @@ static struct {
 } purge_args;
 
 static const struct cli_option purge_options[] = {
-    CLI_OPT(DURATION, 0, "older-than", "DURATION", "ended or deleted so long ago; required",
+    CLI_OPT(DURATION, 0, "older-than", "DURATION",
+            "ended or deleted so long ago, with its unit; required",
             .value = &purge_args.older_than, .unit = true, .mask = &purge_args.given, .bit = 1),
     CLI_OPT(TEXT, 'w', "workflow", "NAME", "of this workflow only", .value = &purge_args.workflow),
     CLI_OPT(SWITCH, 'n', "dry-run", NULL, "remove nothing: count the runs that would go",

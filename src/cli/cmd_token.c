@@ -191,6 +191,7 @@ const struct cli_command cli_command_token_create = {
     .max_operands = 1,
     .options = options,
     .run = create,
+    .creates = true,
 };
 
 const struct cli_command cli_command_token_list = {

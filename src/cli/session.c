@@ -125,12 +125,12 @@ const char *cli_store_name(const struct cli_session *session)
     if (strncmp(url, "sqlite:", strlen("sqlite:")) == 0 || !authority)
         return url;
     authority += strlen("://");
-    size_t length = strcspn(authority, "?");
-    const char *at = memchr(authority, '@', strcspn(authority, "/?"));
-    const char *colon = at ? memchr(authority, ':', (size_t)(at - authority)) : NULL;
-    const char *rest = colon ? at : authority;
-    snprintf(name, sizeof name, "%.*s%.*s", (int)((colon ? colon : authority) - url), url,
-             (int)(authority + length - rest), rest);
+    size_t word = strcspn(authority, "@/");
+    const char *at = authority[word] == '@' ? authority + word : NULL;
+    const char *colon = at ? memchr(authority, ':', word) : NULL;
+    const char *rest = at ? at : authority;
+    snprintf(name, sizeof name, "%.*s%.*s", (int)((colon ? colon : rest) - url), url,
+             (int)strcspn(rest, "?"), rest);
     return name;
 }
 

@@ -24,7 +24,8 @@ static const struct cli_topic_row environment[] = {
 };
 
 static const struct cli_topic_row times[] = {
-    { "DURATION", "90, 250ms, 3d, 1h30m, 1.5s; units w d h m s ms us; a bare number is seconds" },
+    { "DURATION", "90, 250ms, 3d, 1h30m, 1.5s; units w d h m s ms us; a bare number is seconds, "
+                  "but not where it says how long something is kept" },
     { "TIME", "RFC 3339, as in 2026-11-15T09:30:00Z or 2026-11-15T10:30:00+01:00" },
     { "WHEN", "a TIME, or a DURATION before now" },
     { NULL, NULL },

@@ -28,12 +28,18 @@ _Static_assert(sizeof PREFIX - 1 + HF__BASE64_TEXT(RANDOM_BYTES) - 1 == HF_TOKEN
 
 /* ---- Making one ---- */
 
-/* Who may reassign tasks, or make other tokens, is not held back by them. */
+/* NULL: none. Programs made for version 1 do not have the member. */
+static const char *task_roles_of(const hf_token_spec *spec)
+{
+    return spec->version >= 2 ? spec->task_roles : NULL;
+}
+
+/* Who may reassign tasks, make other tokens, or write what a run remembers, is not held back by them. */
 static hf_code check_task_roles(const hf_token_spec *spec, hf_error *err)
 {
-    if (hf_role_allows(spec->roles, HF_ROLE_OPERATE))
+    if (hf_role_allows(spec->roles, HF_ROLE_OPERATE) || hf_role_allows(spec->roles, HF_ROLE_WORK))
         return hf__fail(err, HF_INVALID,
-                        "task roles hold nobody back who has the role operate or admin");
+                        "task roles hold nobody back who has the role work, operate or admin");
     hf_code code = hf__check_json("task roles", spec->task_roles, HF_TOKEN_TASK_ROLES - 1, err);
     return code == HF_OK ? hf__check_task_roles(spec->task_roles, err) : code;
 }
@@ -52,7 +58,7 @@ static hf_code check_spec(const hf_client *client, const hf_token_spec *spec, hf
         code = hf__check_time("expires_at", spec->expires_at, err);
     if (code == HF_OK)
         code = hf__check_duration("lifetime", spec->lifetime, err);
-    return code == HF_OK && spec->task_roles ? check_task_roles(spec, err) : code;
+    return code == HF_OK && task_roles_of(spec) ? check_task_roles(spec, err) : code;
 }
 
 /* What the store keeps of it. */
@@ -92,7 +98,7 @@ static hf_code store(hf_client *client, hf_token_made *made, const char *digest,
     c[5] = hf__number_or_null(spec->expires_at);
     c[6] = hf__number_or_null(spec->lifetime);
     c[7] = hf__text(client->actor);
-    c[8] = hf__text(spec->task_roles);
+    c[8] = hf__text(task_roles_of(spec));
     hf_code code = hf__ask_send(&ask, err);
     if (code == HF_OK && ask.out.nrows == 0)
         code = hf__fail(err, HF_INVALID, "expires_at has passed: give a time to come");

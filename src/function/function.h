@@ -60,6 +60,8 @@ hf_code hf__function_end(hf_ctx *ctx, hf_code code, const char *fmt, ...)
 hf_code hf__function_outcome(hf_ctx *ctx, hf_code code, hf_error *err);
 /* Whether the handler gave up because of a failure that is remembered: to try the run again would be in vain. */
 bool hf__function_is_hopeless(const hf_ctx *ctx, hf_code code);
+/* The handler came to its end for another reason than the failure that it was told of last. */
+void hf__function_set_failure_aside(hf_ctx *ctx);
 void hf__function_free(hf_ctx *ctx);
 
 /* The remembered name of this use of `name` ("name", "name#2") in *full, and its entry in *entry (NULL: not called before).

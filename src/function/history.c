@@ -70,6 +70,12 @@ bool hf__function_is_hopeless(const hf_ctx *ctx, hf_code code)
     return code == HF_HANDLER_FAILED && ctx->function && ctx->function->met_failure;
 }
 
+void hf__function_set_failure_aside(hf_ctx *ctx)
+{
+    if (ctx->function)
+        ctx->function->met_failure = false;
+}
+
 void hf__function_free(hf_ctx *ctx)
 {
     struct hf__function *function = ctx->function;

@@ -221,17 +221,19 @@ const char *hf_step_output(const hf_step *step)
 }
 
 /* Work that neither said that it is done nor failed is done with nothing to tell. If its output was refused, that is why it
- * failed. */
+ * failed, for good: what was done is not to be done again for that. */
 static hf_code after_work(hf_step *step, hf_code code, const hf_error *err)
 {
     const struct hf__function *function = step->ctx->function;
-    if (!err->message[0] && code != HF_OK && function->error.code == code)
-        err = &function->error;
     const struct hf__entry *entry = step->entry;
     bool over = entry && entry->status != HF__ENTRY_WAITING;
     if (code == HF_SUSPENDED || over)
         return code;
-    return code == HF_OK ? hf_step_done(step, NULL) : hf_step_fail(step, code, err->message);
+    if (code == HF_OK)
+        return hf_step_done(step, NULL);
+    if (!err->message[0] && function->error.code == code)
+        return hf_step_fail(step, HF_PERMANENT, function->error.message);
+    return hf_step_fail(step, code, err->message);
 }
 
 hf_code hf_step_run(hf_ctx *ctx, const char *name, const hf_step_options *options,

@@ -71,7 +71,7 @@ static hf_code read_roles(struct body *body, hf_error *err)
 static hf_code read_task_roles(struct hf__request *request, struct body *body, hf_error *err)
 {
     struct hf__buffer json = { 0 };
-    if (body->task_role_count == 0)
+    if (!body->task_roles)
         return HF_OK;
     hf__buffer_add_json_strings(&json, body->task_roles, body->task_role_count);
     body->spec.task_roles = json.failed ? NULL : hf__arena_strdup(&request->arena, json.data);

@@ -212,8 +212,10 @@ static void await_moving(struct hf__server *server, int64_t until)
     while (moving && atomic_load(&server->pending) > 0 && hf__monotonic_us() < until) {
         int64_t look = hf__monotonic_us() + STALLED;
         uint64_t moved = hf__sweep_moved(server->sweep);
+        bool busy = atomic_load(&server->suspended) > 0; /* its answer may have begun just now */
         await_requests(server, look < until ? look : until);
-        moving = atomic_load(&server->suspended) > 0 || hf__sweep_moved(server->sweep) != moved;
+        moving =
+            busy || atomic_load(&server->suspended) > 0 || hf__sweep_moved(server->sweep) != moved;
     }
 }
 

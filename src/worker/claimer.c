@@ -413,7 +413,8 @@ static void rest(struct claimer *claimer, int64_t us)
     pthread_mutex_lock(&worker->lock);
     worker->prompted = false;
     worker->wish = claimer->pauses ? unfulfilled(worker) : HF__WISH_NOTHING;
-    worker->standing_by = !claimer->pauses && worker->heads.looked_at;
+    worker->standing_by =
+        !claimer->pauses && worker->heads.looked_at && !hf__heads_due(&worker->heads);
     while (!worker->stopping && !worker->prompted && !rings(&worker->ring) &&
            hf__monotonic_us() < until)
         hf__worker_wait(worker, &worker->claimer, until);

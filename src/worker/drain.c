@@ -72,10 +72,29 @@ bool hf__hands_are_stuck(const hf_worker *worker)
            hf__monotonic_us() - worker->moved_at >= STUCK_AFTER;
 }
 
+/* Those that failed before stay: to give a run back forgets its attempts. worker->lock is held. */
+static hf_ctx *take_untried(hf_worker *worker)
+{
+    hf_ctx *untried = NULL;
+    hf_ctx *queue = take_queue(worker);
+    while (queue) {
+        hf_ctx *turn = queue;
+        queue = turn->behind;
+        turn->behind = NULL;
+        if (turn->claimed->run.attempt > 1) {
+            hf__queue_append(worker, turn);
+        } else {
+            turn->behind = untried;
+            untried = turn;
+        }
+    }
+    return untried;
+}
+
 void hf__queue_let_go(hf_worker *worker)
 {
     pthread_mutex_lock(&worker->lock);
-    hf_ctx *queue = hf__hands_are_stuck(worker) ? take_queue(worker) : NULL;
+    hf_ctx *queue = hf__hands_are_stuck(worker) ? take_untried(worker) : NULL;
     pthread_mutex_unlock(&worker->lock);
     give_back_queue(queue);
 }

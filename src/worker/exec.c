@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "worker/worker.h"
 
+#include "function/function.h"
 #include "util/alloc.h"
 #include "util/buffer.h"
 #include "util/clock.h"
@@ -190,6 +191,8 @@ static void keep_details(hf_ctx *ctx, const struct hf__process_result *result, c
 static hf_code judge_exit(hf_ctx *ctx, const char *program, struct hf__process_result *result,
                           hf_error *err)
 {
+    if (result->number == 0 || result->number == 126 || result->number == 127)
+        hf__function_set_failure_aside(ctx);
     if (result->number == 0)
         return take_result(ctx, &result->output, err);
     keep_details(ctx, result, program);
@@ -214,8 +217,11 @@ static hf_code judge_exit(hf_ctx *ctx, const char *program, struct hf__process_r
 static hf_code judge(hf_ctx *ctx, const char *program, struct hf__process_result *result,
                      hf_error *err)
 {
+    if (result->end == HF__PROCESS_EXITED)
+        return judge_exit(ctx, program, result, err);
+    hf__function_set_failure_aside(ctx);
     switch (result->end) {
-    case HF__PROCESS_EXITED: return judge_exit(ctx, program, result, err);
+    case HF__PROCESS_EXITED: break;
     case HF__PROCESS_SIGNALLED:
         keep_details(ctx, result, program);
         return hf__fail(err, HF_HANDLER_FAILED, "%.100s was killed by signal %d", program,

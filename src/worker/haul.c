@@ -144,8 +144,7 @@ static void note_payload(hf_worker *worker, const hf_run *run)
         worker->payload = (double)bytes;
 }
 
-/* worker->lock is held. */
-static void enqueue(hf_worker *worker, hf_ctx *turn)
+void hf__queue_append(hf_worker *worker, hf_ctx *turn)
 {
     if (worker->last)
         worker->last->behind = turn;
@@ -190,7 +189,7 @@ static void admit(struct hf__haul *haul, size_t count, bool stopping)
         if (stopping)
             turns[i].state = HF__TURN_COMMITTING;
         else
-            enqueue(worker, &turns[i]);
+            hf__queue_append(worker, &turns[i]);
     }
 }
 

@@ -355,6 +355,8 @@ void hf__drain(hf_worker *worker);
 bool hf__hands_are_stuck(const hf_worker *worker);
 /* Gives back what waits behind such handlers: others may have hands for it. */
 void hf__queue_let_go(hf_worker *worker);
+/* Behind what waits for a hand; worker->lock is held. */
+void hf__queue_append(hf_worker *worker, hf_ctx *turn);
 
 /* exec.c */
 struct hf__program;

@@ -531,6 +531,24 @@ test('what is not there is said to be missing, on a page of its own', async (ope
   check(program.status === 404 && program.headers.get('content-type') === 'application/problem+json', 'a program gets a page');
 });
 
+test('a stream that ends while its run ends is opened again: the last line is not lost', async (open) => {
+  const id = await world.trigger('mail.send.v1', { key: 'cut-off-late' });
+  const page = await open(null);
+  let streams = 0, cut;
+  const ended = new Promise((resolve) => { cut = resolve; });
+  await page.route(`**/v1/runs/${id}/events?after=*`, async (route) => {
+    if (route.request().headers().accept !== 'text/event-stream' || ++streams > 1) return route.continue();
+    await ended;
+    return route.fulfill({ contentType: 'text/event-stream', body: '' });
+  });
+  await page.goto(`${world.url}/runs/${id}`);
+  await until(() => streams > 0, 'it listens');
+  await world.ask('POST', `/v1/runs/${id}/cancel`, {});
+  cut();
+  await page.locator('.run-sub .badge', { hasText: 'Cancelled' }).waitFor();
+  await page.locator('.journal tbody tr', { hasText: 'cancelled' }).last().waitFor();
+});
+
 test('a stream that ends before its run does is opened again', async (open) => {
   const id = await world.trigger('mail.send.v1', { key: 'cut-off' });
   const page = await open(null);
@@ -616,6 +634,7 @@ test('the first token signs this browser in, and every other must sign in; a rev
     await page.getByRole('button', { name: 'Revoke' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Revoke token' }).click();
     await page.getByRole('dialog', { name: 'Sign in' }).waitFor({ timeout: 60000 });
+    await Promise.all([page.close(), other.close()]); // before their server is gone
   } finally {
     await fresh.close();
   }

@@ -64,7 +64,7 @@ check_tampering()
     tamper "UPDATE event SET actor = 'nobody' WHERE name = 'succeeded' AND run_id = (SELECT id FROM run WHERE key = 'b')"
     run -9 holdfast audit verify
     [[ "$output" == *"event_changed"*"run $id, event 3"* ]]
-    [[ "$output" == *"NOT GOOD: 1 problem"* ]]
+    [[ "$output" == *"NOT GOOD: 1 problem in"* ]]
     run -9 holdfast audit verify --json
     [ "$(jq -r .problem <<<"${lines[0]}") $(jq -r .run <<<"${lines[0]}") $(jq -r .seq <<<"${lines[0]}")" = "event_changed $id 3" ]
     [ "$(jq .problems <<<"${lines[1]}")" = 1 ]

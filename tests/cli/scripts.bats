@@ -153,13 +153,13 @@ needs()
 
 @test "output that cannot be remembered fails the step" {
     durable '
-        code=0; holdfast step binary --retry 0 -- printf "\377\n" || code=$?
-        holdfast step zero --retry 0 -- printf "a\0b" || code=$code$?
-        holdfast step much --retry 0 -- bash -c "note much; head -c 2000000 /dev/zero | tr \"\\0\" x" || code=$code$?
-        holdfast step quotes --retry 0 -- bash -c "head -c 700000 /dev/zero | tr \"\\0\" \\\"" || code=$code$?
+        code=0; holdfast step binary -- printf "\377\n" || code=$?
+        holdfast step zero -- printf "a\0b" || code=$code$?
+        holdfast step much -- bash -c "note much; head -c 2000000 /dev/zero | tr \"\\0\" x" || code=$code$?
+        holdfast step quotes -- bash -c "head -c 700000 /dev/zero | tr \"\\0\" \\\"" || code=$code$?
         holdfast step missing --retry 0 -- ./no-such-program || code=$code-$?
         holdfast sleep nap 10ms
-        holdfast step much --retry 0 -- true || code=$code-$?
+        holdfast step much -- true || code=$code-$?
         echo "\"$code\""'
     [ "$(result_of)" = '"1111-127"' ] || { cat worker.log; false; }
     [ "$(times much)" = 1 ]

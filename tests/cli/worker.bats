@@ -117,7 +117,7 @@ result_of()
 
 @test "a second signal gives running work back at once" {
     script_file slow.sh 'touch begun; sleep 600'
-    start_worker --exec 'w=./slow.sh'
+    start_worker --stop-limit 1h --exec 'w=./slow.sh'
     id=$(holdfast trigger w -q)
     wait_until test -e begun
     kill -INT "$worker_pid"

@@ -1,4 +1,4 @@
-/* The fence: whoever no longer holds a run changes nothing at all, and is told so.. A4.
+/* The fence: whoever no longer holds a run changes nothing at all, and is told so. A4.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "contract/fixture.h"
 

@@ -15,6 +15,7 @@ import threading
 from scene import Client, Process, Server, Skipped, check, make_store, run_program, wait_until
 from processes import die_with_parent
 from runner import Runner
+from stores import free_port
 
 RUNNER = Runner(sys.argv)
 KIND, LANGUAGE = sys.argv[1:3]
@@ -95,9 +96,7 @@ class Scene:
             raise Skipped(f"{COMMAND[0]} is missing")
         self.directory, self.options = directory, options
         self.url = make_store(KIND, directory)
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = free_port()
         self.started = 0
         self.serve()
         self.callers = []

@@ -174,7 +174,7 @@ def failures_are_what_they_are_in_every_language(scene):
     worker = scene.worker()
     wait_until(lambda: scene.client.get("/v1/workflows/timeouts.v1").status == 200, "the worker has joined")
     runs = {word: scene.client.trigger("failing.v1", input=word) for word in
-            ("permanent", "later", "nonsense", "large", "silence", "slow step", "nested", "swallow")}
+            ("permanent", "later", "nonsense", "large", "large step", "silence", "slow step", "nested", "swallow")}
     flaky = {word: scene.client.trigger("flaky.v1", input=word) for word in ("catch", "pass")}
     timeouts = scene.client.trigger("timeouts.v1")
     late = scene.client.trigger("slow.v1", timeout="700ms")
@@ -182,6 +182,8 @@ def failures_are_what_they_are_in_every_language(scene):
     check((ends["permanent"]["error_code"], ends["permanent"]["last_error"]) == ("own_code", "never"), ends["permanent"])
     check((ends["later"]["status"], ends["later"]["result"]) == ("succeeded", 2), ends["later"])
     check(ends["large"]["error_code"] == "result_refused", ends["large"])
+    check(ends["large step"]["error_code"] == "step_failed", ends["large step"])
+    check(scene.lines().count("large step") == 1, "what was done is not done again because its output is refused")
     check((ends["nonsense"]["error_code"], ends["nonsense"]["attempt"]) == ("result_refused", 1), ends["nonsense"])
     check((ends["silence"]["error_code"], ends["silence"]["attempt"]) == ("wait_timeout", 1), ends["silence"])
     check(ends["slow step"]["error_code"] == "step_failed" and "limit" in ends["slow step"]["last_error"], ends["slow step"])

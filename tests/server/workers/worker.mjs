@@ -60,6 +60,8 @@ worker.workflow('failing.v1', async (ctx, input) => {
         return 1n;
     if (input === 'large')
         return 'x'.repeat(2 << 20);
+    if (input === 'large step')
+        await ctx.step('large', () => { note('large step'); return 'x'.repeat(2 << 20); });
     if (input === 'silence')
         await ctx.waitSignal('never', { timeout: 0.05 });
     if (input === 'slow step')

@@ -74,6 +74,8 @@ def failing(ctx, input):
         return object()
     if input == "large":
         return "x" * (2 << 20)
+    if input == "large step":
+        ctx.step("large", lambda: note("large step") or "x" * (2 << 20))
     if input == "silence":
         ctx.wait_signal("never", timeout=0.05)
     if input == "slow step":

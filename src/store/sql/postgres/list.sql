@@ -133,9 +133,8 @@ SELECT r.id FROM holdfast.run r
  ORDER BY r.parent DESC, r.id DESC LIMIT $3;
 
 -- name: find_by_flow_key
--- Runs with a flow key, deleted or not, before a cursor: the newest of its lane in each workflow. A lane with the number of
--- its workflow, which is the workflow's own unless numbers were lost in a crash, has no index. Served by lane_key and
--- run_flow. Serves: list, bulk operations.
+-- Runs with a flow key, deleted or not, before a cursor: the newest of its lane in each workflow. Lanes of flow keys that
+-- are older than their odd numbers have no index. Served by lane_key and run_flow. Serves: list, bulk operations.
 -- takes: one (tenant int, before uuid, most int, flow_key text)
 -- gives: (id uuid)
 SELECT n.id
@@ -144,11 +143,11 @@ SELECT n.id
     SELECT l.id FROM holdfast.lane l WHERE l.workflow_id = w.id AND coalesce(l.flow_key, '') = $4 OFFSET 0) l
  CROSS JOIN LATERAL (
     (SELECT x.id FROM holdfast.run x
-      WHERE x.lane = l.id AND x.lane <> x.workflow_id AND x.id < $2
+      WHERE x.lane = l.id AND x.lane & 1 = 1 AND x.id < $2
       ORDER BY x.id DESC LIMIT $3)
     UNION ALL
     (SELECT x.id FROM holdfast.run x
-      WHERE l.id = w.id AND x.tenant_id = $1 AND x.lane = l.id AND x.id < $2
+      WHERE l.id & 1 = 0 AND x.tenant_id = $1 AND x.lane = l.id AND x.id < $2
       ORDER BY x.tenant_id DESC, x.id DESC LIMIT $3)) n
  WHERE w.tenant_id = $1
  ORDER BY n.id DESC LIMIT $3;

@@ -142,19 +142,26 @@ SELECT r.id FROM run r INDEXED BY run_parent
  ORDER BY r.id DESC LIMIT ?3;
 
 -- name: find_by_flow_key
--- Runs with a flow key, deleted or not, before a cursor: the newest of its lane in each workflow. A lane with the number of
--- its workflow is the workflow's own, which has no flow key. Served by lane_key and run_flow. Serves: list, bulk operations.
+-- Runs with a flow key, deleted or not, before a cursor: the newest of its lane in each workflow. Lanes of flow keys that
+-- are older than their odd numbers have no index. Served by lane_key and run_flow. Serves: list, bulk operations.
 -- takes: one (tenant int, before uuid, most int, flow_key text)
 -- gives: (id uuid)
-SELECT r.id
-  FROM workflow w
- CROSS JOIN lane l INDEXED BY lane_key ON l.workflow_id = w.id AND coalesce(l.flow_key, '') = ?4
- CROSS JOIN run r INDEXED BY run_flow ON r.lane = l.id AND r.lane <> r.workflow_id AND r.id < ?2
-        AND r.id >= coalesce((SELECT x.id FROM run x INDEXED BY run_flow
-                               WHERE x.lane = l.id AND x.lane <> x.workflow_id AND x.id < ?2
-                               ORDER BY x.id DESC LIMIT 1 OFFSET ?3 - 1), x'')
- WHERE w.tenant_id = ?1
- ORDER BY r.id DESC LIMIT ?3;
+SELECT n.id
+  FROM (SELECT r.id
+          FROM workflow w
+         CROSS JOIN lane l INDEXED BY lane_key ON l.workflow_id = w.id AND coalesce(l.flow_key, '') = ?4
+         CROSS JOIN run r INDEXED BY run_flow ON r.lane = l.id AND r.lane & 1 = 1 AND r.id < ?2
+                AND r.id >= coalesce((SELECT x.id FROM run x INDEXED BY run_flow
+                                       WHERE x.lane = l.id AND x.lane & 1 = 1 AND x.id < ?2
+                                       ORDER BY x.id DESC LIMIT 1 OFFSET ?3 - 1), x'')
+         WHERE w.tenant_id = ?1
+        UNION ALL
+        SELECT r.id
+          FROM workflow w
+         CROSS JOIN lane l INDEXED BY lane_key ON l.workflow_id = w.id AND coalesce(l.flow_key, '') = ?4 AND l.id & 1 = 0
+         CROSS JOIN run r ON r.tenant_id = w.tenant_id AND r.id < ?2 AND r.lane = l.id
+         WHERE w.tenant_id = ?1) n
+ ORDER BY n.id DESC LIMIT ?3;
 
 -- name: find_odd
 -- Runs of a tenant, deleted or not, between two ids and made in a span of time, whose ids tell another time than the one at
