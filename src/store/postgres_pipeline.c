@@ -249,6 +249,16 @@ static void queue_wake(struct hf__conn *conn, const struct hf__wake *wake, bool 
         queue_wake_sync(conn);
 }
 
+/* A pooler gives the session to others when the COMMIT's sync point is answered, even if it has passed on a part of what
+ * stands behind it: so nothing does. */
+static void wake_alone(struct hf__conn *conn, const struct hf__wake *wake, bool urgent)
+{
+    if (conn->lost)
+        return;
+    queue_wake(conn, wake, urgent);
+    hf__postgres_drain(conn, conn->owed_count, NULL);
+}
+
 /* A pooler's word that it took the COMMIT is not the server's: then nothing is told before the answer. */
 void hf__postgres_foretell(struct hf__conn *conn, hf__told told, void *arg)
 {
@@ -297,7 +307,8 @@ hf_code hf__postgres_commit(struct hf__conn *conn, const struct hf__wake *wake, 
     int awaited = conn->owed_count;
     if (code == HF_OK) {
         conn->in_transaction = false;
-        queue_wake(conn, wake, urgent);
+        if (!conn->unprepared)
+            queue_wake(conn, wake, urgent);
         code = check_alive(conn, err);
     }
     if (code != HF_OK) {
@@ -309,6 +320,8 @@ hf_code hf__postgres_commit(struct hf__conn *conn, const struct hf__wake *wake, 
     conn->in_transaction = !conn->committed && !conn->lost;
     /* Committed in spite of an error: an answer could not be kept, so to the caller it is lost. */
     *unknown = code != HF_OK && (conn->committed || (conn->lost && !conn->refused));
+    if (conn->unprepared && conn->committed)
+        wake_alone(conn, wake, urgent);
     return code;
 }
 
@@ -336,8 +349,6 @@ void hf__postgres_rollback(struct hf__conn *conn)
 
 void hf__postgres_ring(struct hf__conn *conn, const struct hf__wake *wake)
 {
-    if (conn->lost || conn->in_transaction)
-        return;
-    queue_wake(conn, wake, false);
-    hf__postgres_drain(conn, conn->owed_count, NULL);
+    if (!conn->in_transaction)
+        wake_alone(conn, wake, false);
 }

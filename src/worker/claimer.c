@@ -80,7 +80,7 @@ static int capacity(const hf_worker *worker, enum hf__wish wish)
 {
     switch (wish) {
     case HF__WISH_IDLE_HAND: return hf__claimer_free_hands(worker);
-    case HF__WISH_EMPTY_HANDS: return worker->held_count == 0;
+    case HF__WISH_EMPTY_HANDS: return worker->held_count == 0 && !worker->lent;
     case HF__WISH_NOTHING:
     case HF__WISH_ROOM: break;
     }
@@ -402,7 +402,7 @@ static enum hf__wish unfulfilled(const hf_worker *worker)
 {
     if (capacity(worker, HF__WISH_IDLE_HAND) <= 0)
         return HF__WISH_IDLE_HAND;
-    return worker->held_count ? HF__WISH_EMPTY_HANDS : HF__WISH_NOTHING;
+    return worker->held_count || worker->lent ? HF__WISH_EMPTY_HANDS : HF__WISH_NOTHING;
 }
 
 /* Sleeps for so many us, or until rung, or until hands are free for what could not be had. */

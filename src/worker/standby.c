@@ -65,6 +65,7 @@ static void take_back(hf_worker *worker, bool failed)
     worker->lent = worker->returning = false;
     worker->ring.any |= failed;
     worker->standing_by &= !failed;
+    hf__claimer_prompt(worker);
     if (!worker->standing_by)
         pthread_cond_signal(&worker->claimer);
     pthread_mutex_unlock(&worker->lock);

@@ -105,6 +105,20 @@ all_succeeded()
     run ! grep -q "prepared statement" "$pooler_dir/log"
 }
 
+@test "who leaves at once leaves no answers to the next client" {
+    export HOLDFAST_STORE="$pooled&prepare=off"
+    holdfast migrate -q
+    holdfast workflow create double
+    holdfast workflow create other
+    "$program" worker --poll 1s --exec 'double=cat' 2>worker.log 3>&- &
+    worker_pid=$!
+    seq 1 500 >lines
+    seq 1 60 | xargs -P 6 -I {} sh -c '"$0" trigger double {} -q >/dev/null; "$0" trigger other --lines - -q <lines >/dev/null' "$program"
+    wait_until all_succeeded 60
+    # Notifications come to whoever listened in the session before.
+    run ! grep "packet '[^A]' from server when not linked" "$pooler_dir/log"
+}
+
 @test "all works without a word in the URL, after the switch that is made by itself" {
     export HOLDFAST_STORE="$pooled"
     work_through_the_pooler
