@@ -32,15 +32,28 @@ static void await_stop(hf_worker *worker)
         watch(worker, INT64_MAX);
 }
 
-/* worker->lock is held. */
-static hf_ctx *take_queue(hf_worker *worker)
+/* Those that wait, in their order; `untried`: but for those that failed before, since to give a run back forgets its
+ * attempts. worker->lock is held. */
+static hf_ctx *take_queue(hf_worker *worker, bool untried)
 {
+    hf_ctx *taken = NULL;
+    hf_ctx **end = &taken;
     hf_ctx *queue = worker->first;
     worker->first = worker->last = NULL;
     worker->queued = 0;
-    for (hf_ctx *turn = queue; turn; turn = turn->behind)
+    while (queue) {
+        hf_ctx *turn = queue;
+        queue = turn->behind;
+        turn->behind = NULL;
+        if (untried && turn->claimed->run.attempt > 1) {
+            hf__queue_append(worker, turn);
+            continue;
+        }
         turn->state = HF__TURN_COMMITTING;
-    return queue;
+        *end = turn;
+        end = &turn->behind;
+    }
+    return taken;
 }
 
 /* Closes the queue and takes what is in it. */
@@ -49,7 +62,7 @@ static hf_ctx *close_queue(hf_worker *worker)
     pthread_mutex_lock(&worker->lock);
     worker->stopping = true;
     worker->beat_now = true;
-    hf_ctx *queue = take_queue(worker);
+    hf_ctx *queue = take_queue(worker, false);
     pthread_cond_broadcast(&worker->work);
     pthread_cond_broadcast(&worker->claimer);
     pthread_cond_broadcast(&worker->beat);
@@ -72,29 +85,10 @@ bool hf__hands_are_stuck(const hf_worker *worker)
            hf__monotonic_us() - worker->moved_at >= STUCK_AFTER;
 }
 
-/* Those that failed before stay: to give a run back forgets its attempts. worker->lock is held. */
-static hf_ctx *take_untried(hf_worker *worker)
-{
-    hf_ctx *untried = NULL;
-    hf_ctx *queue = take_queue(worker);
-    while (queue) {
-        hf_ctx *turn = queue;
-        queue = turn->behind;
-        turn->behind = NULL;
-        if (turn->claimed->run.attempt > 1) {
-            hf__queue_append(worker, turn);
-        } else {
-            turn->behind = untried;
-            untried = turn;
-        }
-    }
-    return untried;
-}
-
 void hf__queue_let_go(hf_worker *worker)
 {
     pthread_mutex_lock(&worker->lock);
-    hf_ctx *queue = hf__hands_are_stuck(worker) ? take_untried(worker) : NULL;
+    hf_ctx *queue = hf__hands_are_stuck(worker) ? take_queue(worker, true) : NULL;
     pthread_mutex_unlock(&worker->lock);
     give_back_queue(queue);
 }
