@@ -10,6 +10,7 @@
 #include "util/random.h"
 
 static _Thread_local struct hf__random numbers;
+static _Thread_local hf_id last; /* made by this thread; zero: none */
 static _Thread_local bool seeded;
 static _Thread_local const struct hf__clock *source = &hf__system_clock;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -18,6 +19,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void forget_seed(void)
 {
     seeded = false;
+    last = (hf_id){ { 0 } };
 }
 
 static void watch_forks(void)
@@ -34,9 +36,8 @@ hf_id hf__new_id(void)
             hf__random_seed(&numbers, (uint64_t)now ^ (uint64_t)(uintptr_t)&numbers);
         seeded = true;
     }
-    hf_id id;
-    hf__id_make(&id, now, &numbers);
-    return id;
+    hf__id_make_after(&last, now, &numbers);
+    return last;
 }
 
 hf_id *hf__new_ids(size_t count)
@@ -53,6 +54,7 @@ void hf__new_ids_follow(const struct hf__clock *clock, uint64_t seed)
     pthread_once(&once, watch_forks);
     seeded = true;
     source = clock;
+    last = (hf_id){ { 0 } };
 }
 
 uint64_t hf__shard_of(hf_id id)

@@ -9,7 +9,7 @@
 
 #include "util/clock.h"
 
-/* Time-ordered and unique across machines. Each thread has its own random numbers. */
+/* Unique across machines and ordered by time; those of one thread come in the order in which they were made. */
 hf_id hf__new_id(void);
 /* From here on this thread's ids follow from a clock and a seed: for the simulator. */
 void hf__new_ids_follow(const struct hf__clock *clock, uint64_t seed);

@@ -71,9 +71,9 @@ struct hf__row *hf__batch_row_of(struct hf__batch *batch, const struct hf__op *o
 
 hf_id hf__batch_id(struct hf__batch *batch)
 {
-    hf_id id;
-    hf__id_make(&id, batch->now, &batch->flusher->random);
-    return id;
+    struct hf__flusher *flusher = batch->flusher;
+    hf__id_make_after(&flusher->last_id, batch->now, &flusher->random);
+    return flusher->last_id;
 }
 
 char *hf__batch_printf(struct hf__batch *batch, const char *fmt, ...)

@@ -61,7 +61,7 @@ void hf__batch_sort(struct hf__batch *batch, enum hf__stmt stmt);
 struct hf__row *hf__batch_row(struct hf__batch *batch, hf_id id);
 /* The row of the run that the operation names, if it is its own tenant's: another one's may be locked by this flush, too. */
 struct hf__row *hf__batch_row_of(struct hf__batch *batch, const struct hf__op *op);
-/* A new id, from the flusher's random numbers. */
+/* A new id, from the flusher's random numbers; after those that the flusher made before it. */
 hf_id hf__batch_id(struct hf__batch *batch);
 /* Memory of this flush; NULL sets `failed`. */
 char *hf__batch_printf(struct hf__batch *batch, const char *fmt, ...)

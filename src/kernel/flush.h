@@ -25,6 +25,7 @@ struct hf__flusher {
     const struct hf__driver *driver;
     struct hf__conn *conn;
     struct hf__random random;
+    hf_id last_id;          /* that it made; zero: none */
     struct hf__arena arena; /* of one flush */
     int max_poison;         /* failed turns on one signal before it is a dead letter; default 5 */
     struct hf__lane_cache lanes;

@@ -20,6 +20,28 @@ void hf__id_make(hf_id *out, int64_t now_us, struct hf__random *random)
     put_big_endian(out->bytes + 8, hf__random_u64(random) >> 2 | UINT64_C(1) << 63, 8);
 }
 
+static uint64_t get_big_endian(const uint8_t *bytes)
+{
+    uint64_t value = 0;
+    for (int i = 0; i < 8; i++)
+        value = value << 8 | bytes[i];
+    return value;
+}
+
+void hf__id_make_after(hf_id *last, int64_t now_us, struct hf__random *random)
+{
+    const uint64_t largest = (UINT64_C(3) << 62) - 1;
+    hf_id id;
+    hf__id_make(&id, now_us, random);
+    if (memcmp(id.bytes, last->bytes, 8) == 0) {
+        uint64_t step = 1 + (hf__random_u64(random) >> 32);
+        uint64_t before = get_big_endian(last->bytes + 8);
+        if (before <= largest - step)
+            put_big_endian(id.bytes + 8, before + step, 8);
+    }
+    *last = id;
+}
+
 hf_id hf__id_at(int64_t ms)
 {
     const int64_t last = (INT64_C(1) << 48) - 1;

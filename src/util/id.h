@@ -11,6 +11,8 @@
 /* 48 bits of milliseconds, 12 bits of the fraction of the millisecond, 62 random bits. now_us:
  * microseconds since the epoch. Ids made in one microsecond have no order among themselves. */
 void hf__id_make(hf_id *out, int64_t now_us, struct hf__random *random);
+/* The same, in the place of the last one made: of the same microsecond, it comes after it (its random bits count on in random steps). */
+void hf__id_make_after(hf_id *last, int64_t now_us, struct hf__random *random);
 /* The lowest of the ids that are made in a millisecond since the epoch, or in the nearest that ids can tell. */
 hf_id hf__id_at(int64_t ms);
 /* As memcmp: negative, 0 or positive. */

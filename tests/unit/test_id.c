@@ -51,6 +51,37 @@ static void ids_of_one_microsecond_differ(void **state)
     assert_false(hf_id_equal(made(1000, 1), made(1000, 2)));
 }
 
+static void ids_made_one_after_the_other_are_in_order_within_a_microsecond(void **state)
+{
+    struct hf__random random;
+    hf_id last = { { 0 } };
+    (void)state;
+    hf__random_seed(&random, 7);
+    hf__id_make_after(&last, 1000, &random);
+    for (int i = 0; i < 10000; i++) {
+        hf_id before = last;
+        hf__id_make_after(&last, 1000, &random);
+        assert_true(hf__id_compare(before, last) < 0);
+        assert_memory_equal(before.bytes, last.bytes, 8);
+        assert_int_equal(last.bytes[8] >> 6, 2);
+    }
+}
+
+static void an_id_after_the_largest_is_still_one_of_its_microsecond(void **state)
+{
+    struct hf__random random;
+    hf_id last = made(1000, 1);
+    (void)state;
+    hf__random_seed(&random, 7);
+    last.bytes[8] = 0xbf;
+    memset(last.bytes + 9, 0xff, 7);
+    hf_id largest = last;
+    hf__id_make_after(&last, 1000, &random);
+    assert_memory_equal(last.bytes, largest.bytes, 8);
+    assert_int_equal(last.bytes[8] >> 6, 2);
+    assert_false(hf_id_equal(last, largest));
+}
+
 static void the_lowest_id_of_a_millisecond_lies_between_its_ids_and_those_before(void **state)
 {
     const int64_t now = INT64_C(1763241651123);
@@ -155,6 +186,8 @@ int main(void)
         cmocka_unit_test(an_id_starts_with_its_milliseconds),
         cmocka_unit_test(a_later_microsecond_makes_a_larger_id),
         cmocka_unit_test(ids_of_one_microsecond_differ),
+        cmocka_unit_test(ids_made_one_after_the_other_are_in_order_within_a_microsecond),
+        cmocka_unit_test(an_id_after_the_largest_is_still_one_of_its_microsecond),
         cmocka_unit_test(the_lowest_id_of_a_millisecond_lies_between_its_ids_and_those_before),
         cmocka_unit_test(a_time_before_the_epoch_is_taken_as_the_epoch),
         cmocka_unit_test(an_id_is_read_back_as_it_was_written),
