@@ -345,6 +345,61 @@ static void what_was_claimed_ahead_goes_back_when_the_handlers_before_it_do_not_
     world_expect(second, HF_SUCCEEDED);
 }
 
+static hf_code fail_at_first(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    (void)ctx;
+    (void)input;
+    (void)err;
+    return atomic_fetch_add((atomic_int *)arg, 1) > 0 ? HF_OK : HF_HANDLER_FAILED;
+}
+
+static bool was_given_back(hf_id id)
+{
+    hf_events *events = NULL;
+    bool found = false;
+    assert_ok(hf_events_list(world.client, &events, id, 0, 100, NULL));
+    for (size_t i = 0; i < events->count; i++)
+        found = found || strcmp(events->items[i].name, "given_back") == 0;
+    hf_events_free(events);
+    return found;
+}
+
+/* To give a run back forgets its attempts. If the machine stood still for a second it was not claimed, and nothing is shown. */
+static void what_had_failed_before_stays_behind_the_handlers_that_do_not_end(void **state)
+{
+    struct gate gate = { 0 };
+    atomic_int calls = 0, failures = 0;
+    hf_run *run = NULL;
+    hf_worker_options options = world_options();
+    (void)state;
+    options.threads = 1;
+    world_hire(&options);
+    world_handle("shop.note.v1", note, &calls);
+    world_handle("shop.flaky.v1", fail_at_first, &failures);
+    world_handle("shop.gate.v1", wait_at_gate, &gate);
+    world_define("shop.flaky.v1", 3, HF_MILLISECONDS(200), 0);
+    world_start();
+    world_expect(world_trigger("shop.note.v1", NULL), HF_SUCCEEDED); /* handlers seem to be quick */
+    hf_id flaky = world_trigger("shop.flaky.v1", NULL);
+    world_await(&failures, 1);
+    hf_id first = world_trigger("shop.gate.v1", NULL);
+    world_await(&gate.entered, 1);
+    hf_id last = world_trigger("shop.note.v1", NULL);
+    world_sleep(HF_MILLISECONDS(1500));
+    for (int tries = 0; tries < 300 && (!run || run->status != HF_PENDING); tries++) {
+        hf_run_free(run);
+        world_sleep(HF_MILLISECONDS(100));
+        run = world_get(last);
+    }
+    hf_run_free(run);
+    expect_given_back(last);
+    atomic_store(&gate.open, 1);
+    world_expect(first, HF_SUCCEEDED);
+    world_expect(flaky, HF_SUCCEEDED);
+    world_expect(last, HF_SUCCEEDED);
+    assert_false(was_given_back(flaky));
+}
+
 static void a_handler_is_told_when_the_stop_limit_passes(void **state)
 {
     struct gate gate = { 0 };
@@ -442,6 +497,7 @@ int main(void)
         TEST(a_stop_lets_handlers_finish_and_gives_back_the_rest),
         TEST(nothing_waits_behind_handlers_of_which_nobody_knows_how_long_they_take),
         TEST(what_was_claimed_ahead_goes_back_when_the_handlers_before_it_do_not_end),
+        TEST(what_had_failed_before_stays_behind_the_handlers_that_do_not_end),
         TEST(a_handler_is_told_when_the_stop_limit_passes),
         TEST(a_second_stop_does_not_wait),
         TEST(a_handler_that_never_ends_is_left_alone_and_cannot_write),
