@@ -36,14 +36,24 @@ static char *holder_text(struct cli_session *session, const void *record)
     return clean;
 }
 
-static char *next_text(struct cli_session *session, const void *record)
+static char *due_text(struct cli_session *session, const hf_run *run, hf_status status)
 {
-    const hf_run *run = record;
-    bool asleep = run->status == HF_PENDING || run->status == HF_WAITING;
     char when[CLI_TIME_TEXT] = "";
-    if (asleep)
+    if (run->status == status)
         cli_time_text(session, run->run_at, when);
     return hf__strdup(when);
+}
+
+static char *next_text(struct cli_session *session, const void *record)
+{
+    return due_text(session, record, HF_PENDING);
+}
+
+/* Unless what it waits for tells. */
+static char *wake_text(struct cli_session *session, const void *record)
+{
+    const hf_run *run = record;
+    return run->waiting_until == run->run_at ? hf__strdup("") : due_text(session, run, HF_WAITING);
 }
 
 static char *waiting_text(struct cli_session *session, const void *record)
@@ -82,6 +92,7 @@ static const struct cli_column lines[] = {
     { .header = "attempt", .make = attempt_text },
     { .header = "held by", .make = holder_text },
     { .header = "next attempt", .make = next_text },
+    { .header = "wakes up", .make = wake_text },
     { .header = "waits for", .make = waiting_text },
     { .header = "current step", .field = "current_step" },
     { .header = "last error", .field = "last_error" },
