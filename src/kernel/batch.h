@@ -43,7 +43,8 @@ struct hf__batch {
     hf_id *watched;
     int watched_count;
     int watched_capacity;
-    bool failed; /* memory ran out */
+    bool leases_lost; /* for whoever holds a run that was cancelled */
+    bool failed;      /* memory ran out */
 };
 
 /* A new row of parameters for a statement. */

@@ -77,6 +77,8 @@ void hf__ears_tell(struct hf__ears *ears, const struct hf__wake *wake)
             tell_all(ears, &(struct hf__heard){ .run = true, .run_id = wake->watched[i] });
         if (wake->workflows_changed)
             tell_all(ears, &(struct hf__heard){ .workflows_changed = true });
+        if (wake->leases_lost)
+            tell_all(ears, &(struct hf__heard){ .leases_lost = true });
     }
     pthread_mutex_unlock(&ears->mutex);
 }
@@ -161,7 +163,10 @@ static void listen_once(struct hf__ears *ears, struct hf__watch *watch)
 {
     hf_code code = HF_OK;
     ears->flusher.conn = NULL;
-    hear_one(&(struct hf__heard){ .lanes = true, .run = true, .workflows_changed = true }, ears);
+    hear_one(
+        &(struct hf__heard){
+            .lanes = true, .run = true, .workflows_changed = true, .leases_lost = true },
+        ears);
     while (code == HF_OK) {
         hf_error err;
         code = ears->options.driver->watch_wait(watch, LISTEN_FOR, hear_one, ears, &err);

@@ -124,6 +124,7 @@ static void start_cascade(struct hf__batch *batch, struct hf__op *op, const stru
 static void cancel(struct hf__batch *batch, struct hf__op *op, struct hf__row *row)
 {
     const char *reason = reason_of(op);
+    batch->leases_lost |= row->status == HF_LEASED;
     move(batch, op, row, HF_CANCELLED);
     row->mask |= HF__ROW_OUTCOME;
     row->error_code = "cancelled";

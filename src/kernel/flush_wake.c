@@ -68,6 +68,7 @@ struct hf__wake hf__wake_of(const struct hf__batch *batch)
         .watched = batch->watched,
         .watched_count = batch->watched_count,
         .workflows_changed = batch->sheets[HF__STMT_CREATE_WORKFLOW].in.nrows > 0,
+        .leases_lost = batch->leases_lost,
     };
 }
 
@@ -100,7 +101,7 @@ void hf__wake_late(struct hf__batch *batch, const struct hf__wake *early)
     late.lane_count -= lanes;
     late.watched = watched ? late.watched + watched : late.watched;
     late.watched_count -= watched;
-    late.workflows_changed = false;
+    late.workflows_changed = late.leases_lost = false;
     if (late.lane_count || late.watched_count)
         flusher->driver->ring(flusher->conn, &late);
 }

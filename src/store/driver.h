@@ -23,6 +23,7 @@ struct hf__wake {
     const hf_id *watched; /* runs whose watchers should look */
     int watched_count;
     bool workflows_changed; /* workers should read their lanes again */
+    bool leases_lost;       /* a run was cancelled while somebody held it */
     bool
         urgent; /* somebody else should be woken before the commit is answered, if that is quicker */
 };
@@ -36,6 +37,7 @@ struct hf__heard {
     bool run;   /* `run` holds; all zero: any */
     hf_id run_id;
     bool workflows_changed;
+    bool leases_lost;
 };
 
 typedef void (*hf__hear)(const struct hf__heard *heard, void *arg);

@@ -240,8 +240,9 @@ static void queue_wake(struct hf__conn *conn, const struct hf__wake *wake, bool 
     hf_code code = HF_OK;
     if (!wake)
         return;
-    if (!urgent && (wake->lane_count > 0 || wake->workflows_changed)) {
-        code = queue_wake_workers(conn, HF__STMT_NOTIFY_WORKERS, wake);
+    if (!urgent && (wake->lane_count > 0 || wake->workflows_changed || wake->leases_lost)) {
+        enum hf__stmt stmt = wake->leases_lost ? HF__STMT_NOTIFY_RUNS : HF__STMT_NOTIFY_WORKERS;
+        code = queue_wake_workers(conn, stmt, wake);
         if (code == HF_OK)
             code = queue_wake_sync(conn);
     }

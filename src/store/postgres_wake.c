@@ -20,6 +20,8 @@ void hf__postgres_wake_workers(struct hf__buffer *out, const struct hf__wake *wa
         hf__buffer_addf(out, "@%" PRId64, wake->earliest);
     if (wake->workflows_changed)
         hf__buffer_add_text(out, "!workflows");
+    if (wake->leases_lost)
+        hf__buffer_add_text(out, "!leases");
 }
 
 static void add_id(struct hf__buffer *out, const hf_id *id)
@@ -82,6 +84,10 @@ static int hear_wake(const char *payload, hf__hear hear, void *arg)
     }
     if (strstr(at, "!workflows")) {
         hear(&(struct hf__heard){ .workflows_changed = true }, arg);
+        heard++;
+    }
+    if (strstr(at, "!leases")) {
+        hear(&(struct hf__heard){ .leases_lost = true }, arg);
         heard++;
     }
     return heard ? heard : hear_lane(0, 0, hear, arg);

@@ -217,9 +217,9 @@ static int64_t deadline_of(int64_t timeout)
 hf_code hf__sqlite_watch_wait(struct hf__watch *watch, int64_t timeout, hf__hear hear, void *arg,
                               hf_error *err)
 {
-    static const struct hf__heard anything = { .lanes = true,
-                                               .run = true,
-                                               .workflows_changed = true };
+    static const struct hf__heard anything = {
+        .lanes = true, .run = true, .workflows_changed = true, .leases_lost = true
+    };
     bool gone = false;
 
     if (atomic_load(&watch->stopped))
@@ -241,7 +241,8 @@ hf_code hf__sqlite_watch_wait(struct hf__watch *watch, int64_t timeout, hf__hear
 
 static bool worth_telling(const struct hf__wake *wake)
 {
-    return wake && (wake->lane_count > 0 || wake->watched_count > 0 || wake->workflows_changed);
+    return wake && (wake->lane_count > 0 || wake->watched_count > 0 || wake->workflows_changed ||
+                    wake->leases_lost);
 }
 
 void hf__sqlite_ring(struct hf__database *db, const struct hf__wake *wake)

@@ -10,8 +10,9 @@
 
 #define PERIOD_MOST HF_SECONDS(10)
 #define PERIOD_LEAST HF_MILLISECONDS(10)
-#define GRACE HF_SECONDS(10)  /* a worker is dead when three beats and this have passed */
-#define SCHEMA_CHECK_BEATS 10 /* beats between looks at the schema's version */
+#define ALARMED_AFTER HF_SECONDS(1) /* many lost leases make one beat, and short runs none */
+#define GRACE HF_SECONDS(10)        /* a worker is dead when three beats and this have passed */
+#define SCHEMA_CHECK_BEATS 10       /* beats between looks at the schema's version */
 
 /* worker->lock is held. */
 static int64_t period_of(const hf_worker *worker)
@@ -114,13 +115,14 @@ bool hf__beat_lapsed(hf_ctx *turn)
 }
 
 /* Leases younger than half a period can wait for the next beat, so that short runs cost no
- * heartbeats. Returns NULL if there is nothing to prolong. worker->lock is held. */
-static struct pulse *gather(hf_worker *worker)
+ * heartbeats; after an alarm, a second. Returns NULL if there is nothing to prolong. worker->lock is held. */
+static struct pulse *gather(hf_worker *worker, bool alarmed)
 {
     struct pulse *pulse = worker->held ? new_pulse(worker, (size_t)worker->held_count) : NULL;
     if (!pulse)
         return NULL;
-    int64_t young = pulse->at - period_of(worker) / 2;
+    int64_t age = period_of(worker) / 2;
+    int64_t young = pulse->at - (alarmed && age > ALARMED_AFTER ? ALARMED_AFTER : age);
     for (hf_ctx *turn = worker->held; turn; turn = turn->older) {
         if (turn->extended_at > young || turn->haul->standing != HF__CLAIM_KEPT)
             continue;
@@ -195,14 +197,36 @@ static void check_schema(hf_worker *worker)
     hf__arena_free(&arena);
 }
 
-/* Waits for the time of the next beat, which a shorter lease brings nearer. False: the worker
- * ends. */
-static bool await_beat(hf_worker *worker, int64_t last)
+void hf__beat_alarm(hf_worker *worker)
 {
     pthread_mutex_lock(&worker->lock);
-    while (!worker->quit && !worker->beat_now && hf__monotonic_us() < last + period_of(worker))
-        hf__worker_wait(worker, &worker->beat, last + period_of(worker));
+    worker->alarmed_at = hf__monotonic_us();
+    if (!worker->alarm && worker->held) {
+        worker->alarm = worker->alarmed_at + ALARMED_AFTER;
+        pthread_cond_broadcast(&worker->beat);
+    }
+    pthread_mutex_unlock(&worker->lock);
+}
+
+/* worker->lock is held. */
+static int64_t next_beat(const hf_worker *worker, int64_t last)
+{
+    int64_t due = last + period_of(worker);
+    return worker->alarm && worker->alarm < due ? worker->alarm : due;
+}
+
+/* Waits for the time of the next beat, which a shorter lease or an alarm brings nearer. False: the worker ends. */
+static bool await_beat(hf_worker *worker, int64_t last, bool *alarmed)
+{
+    pthread_mutex_lock(&worker->lock);
+    while (!worker->quit && !worker->beat_now && hf__monotonic_us() < next_beat(worker, last))
+        hf__worker_wait(worker, &worker->beat, next_beat(worker, last));
     worker->beat_now = false;
+    *alarmed = worker->alarm && worker->alarm <= hf__monotonic_us();
+    if (*alarmed) /* what is too young for this beat may have been lost since the first alarm */
+        worker->alarm = worker->alarmed_at + ALARMED_AFTER > worker->alarm
+                            ? worker->alarmed_at + ALARMED_AFTER
+                            : 0;
     bool go_on = !worker->quit;
     pthread_mutex_unlock(&worker->lock);
     return go_on;
@@ -215,11 +239,12 @@ void *hf__beat_main(void *arg)
     int64_t said = last;
     unsigned beats = 0;
     int64_t called = 0;
+    bool alarmed = false;
     bool go_on = hf__chores_call(worker, &called);
-    while (go_on && await_beat(worker, last)) {
+    while (go_on && await_beat(worker, last, &alarmed)) {
         last = hf__monotonic_us();
         pthread_mutex_lock(&worker->lock);
-        struct pulse *pulse = gather(worker);
+        struct pulse *pulse = gather(worker, alarmed);
         pthread_mutex_unlock(&worker->lock);
         if (pulse && !prolong(worker, pulse))
             break;

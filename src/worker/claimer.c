@@ -127,6 +127,8 @@ static void ring_lane(struct hf__ring *ring, int32_t lane)
 void hf__claimer_hear(const struct hf__heard *heard, void *arg)
 {
     hf_worker *worker = arg;
+    if (heard->leases_lost)
+        hf__beat_alarm(worker);
     if (!heard->lanes && !heard->workflows_changed)
         return;
     pthread_mutex_lock(&worker->lock);

@@ -236,6 +236,8 @@ struct hf_worker {
     double payload;         /* bytes of the largest run of late; falls slowly */
     int64_t shortest_lease; /* us, since the worker last held nothing; 0: holds nothing */
     bool beat_now;
+    int64_t alarm;      /* monotonic us: a beat for all that are held for a while; 0: none */
+    int64_t alarmed_at; /* the last time that a lease may have been lost */
     struct hf__socket_dir sockets; /* where programs reach their hands */
 
     pthread_t claimer_thread;
@@ -346,6 +348,8 @@ void *hf__beat_main(void *worker);
 hf_code hf__beat_say(hf_worker *worker, hf_error *err);
 /* The run's lease has ended as far as this side can know; worker->lock is not held. */
 bool hf__beat_lapsed(hf_ctx *turn);
+/* Somebody's lease may have been lost: looks soon. */
+void hf__beat_alarm(hf_worker *worker);
 
 /* drain.c */
 /* Blocks until somebody wants the worker to end, then until it holds nothing or the stop limit

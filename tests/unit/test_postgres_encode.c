@@ -312,6 +312,27 @@ static void changed_workflows_are_heard_with_and_without_lanes(void **state)
     hf__buffer_free(&payload);
 }
 
+static void lost_leases_are_heard_with_and_without_workflows(void **state)
+{
+    (void)state;
+    struct ear ear = { 0 };
+    struct hf__wake wake = { .leases_lost = true };
+    struct hf__buffer payload = { 0 };
+    hf__postgres_wake_workers(&payload, &wake);
+    assert_int_equal(hf__postgres_hear("holdfast_wake", payload.data, hear, &ear), 1);
+    assert_true(ear.heard[0].leases_lost);
+    assert_false(ear.heard[0].lanes);
+
+    ear.count = 0;
+    wake.workflows_changed = true;
+    hf__buffer_clear(&payload);
+    hf__postgres_wake_workers(&payload, &wake);
+    assert_int_equal(hf__postgres_hear("holdfast_wake", payload.data, hear, &ear), 2);
+    assert_true(ear.heard[0].workflows_changed);
+    assert_true(ear.heard[1].leases_lost);
+    hf__buffer_free(&payload);
+}
+
 static void too_many_names_become_any(void **state)
 {
     (void)state;
@@ -405,6 +426,7 @@ int main(void)
         cmocka_unit_test(a_column_of_another_type_is_an_error),
         cmocka_unit_test(lanes_are_heard_as_they_were_told),
         cmocka_unit_test(changed_workflows_are_heard_with_and_without_lanes),
+        cmocka_unit_test(lost_leases_are_heard_with_and_without_workflows),
         cmocka_unit_test(too_many_names_become_any),
         cmocka_unit_test(runs_are_heard_as_they_were_told),
         cmocka_unit_test(what_cannot_be_read_means_look_everywhere),

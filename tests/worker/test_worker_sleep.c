@@ -400,6 +400,49 @@ static void what_had_failed_before_stays_behind_the_handlers_that_do_not_end(voi
     assert_false(was_given_back(flaky));
 }
 
+static void expect_told_of_cancel(hf_client *canceller)
+{
+    struct gate gate = { 0 };
+    hf_change change = HF_CHANGE_INIT;
+    hf_worker_options options = world_options();
+    options.heartbeat = HF_MINUTES(20);
+    world_hire(&options);
+    world_handle("shop.gate.v1", leave_when_told, &gate);
+    world_define("shop.gate.v1", 0, 0, HF_MINUTES(60));
+    world_start();
+    hf_id id = world_trigger("shop.gate.v1", NULL);
+    world_await(&gate.entered, 1);
+    assert_ok(hf_change_run(canceller, id, HF_CANCEL, &change, NULL));
+    world_await(&gate.told, 100 + HF_RUN_CANCELLED);
+    world_expect(id, HF_CANCELLED);
+}
+
+static void a_cancel_reaches_the_handler_before_the_next_heartbeat(void **state)
+{
+    (void)state;
+    expect_told_of_cancel(world.client);
+}
+
+static void a_cancel_by_another_process_reaches_the_handler_before_the_next_heartbeat(void **state)
+{
+    hf_client *other = NULL, *tenant = NULL;
+    hf_triggered out;
+    hf_trigger_spec spec = HF_TRIGGER_INIT;
+    (void)state;
+    if (world_is_in_memory())
+        skip();
+    world_define("shop.name.v1", 0, 0, 0);
+    hf_run *run = world_get(world_trigger("shop.name.v1", NULL)); /* tells the tenant's name */
+    assert_ok(hf_open(&other, world.url, NULL, NULL));
+    assert_ok(hf_open_as(&tenant, other, run->tenant, NULL, NULL));
+    hf_run_free(run);
+    spec.workflow = "shop.name.v1";
+    assert_ok(hf_trigger(tenant, &out, &spec, NULL)); /* it works */
+    expect_told_of_cancel(tenant);
+    hf_close(tenant);
+    hf_close(other);
+}
+
 static void a_handler_is_told_when_the_stop_limit_passes(void **state)
 {
     struct gate gate = { 0 };
@@ -498,6 +541,8 @@ int main(void)
         TEST(nothing_waits_behind_handlers_of_which_nobody_knows_how_long_they_take),
         TEST(what_was_claimed_ahead_goes_back_when_the_handlers_before_it_do_not_end),
         TEST(what_had_failed_before_stays_behind_the_handlers_that_do_not_end),
+        TEST(a_cancel_reaches_the_handler_before_the_next_heartbeat),
+        TEST(a_cancel_by_another_process_reaches_the_handler_before_the_next_heartbeat),
         TEST(a_handler_is_told_when_the_stop_limit_passes),
         TEST(a_second_stop_does_not_wait),
         TEST(a_handler_that_never_ends_is_left_alone_and_cannot_write),
