@@ -66,6 +66,7 @@ static void make_function(struct world *world, struct job *job)
     job->trigger.workflow = workflow_name(SIM_FUNCTION);
     job->trigger.input = program_input(world, hf__random_u64(&world->random), 0);
     job->trigger.key = NULL;
+    job->trigger.max_attempts *= SIM_FUNCTION_ATTEMPTS;
 }
 
 static void make_debounced(struct world *world, struct job *job)

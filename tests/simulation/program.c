@@ -48,6 +48,11 @@ static void draw_step(struct pen *pen, struct call *call)
     call->max_attempts = draw(pen, 3) ? 1 + draw(pen, 4) : 1;
     call->permanent = draw(pen, 8) == 0;
     call->in_one = draw(pen, 2) == 0;
+    if (draw(pen, 5) == 0) { /* as often as the run, which is tried often enough */
+        call->max_attempts = 0;
+        call->fails %= SIM_FUNCTION_ATTEMPTS;
+        call->permanent = false;
+    }
 }
 
 static void draw_children(struct pen *pen, struct call *call)
@@ -162,7 +167,8 @@ struct story *story_of(struct world *world, struct known *known, const char *inp
 
 static const char *expected_step(struct world *world, const struct call *call)
 {
-    int most = call->permanent && call->fails > 0 ? 1 : call->max_attempts;
+    int tried = call->max_attempts ? call->max_attempts : SIM_FUNCTION_ATTEMPTS;
+    int most = call->permanent && call->fails > 0 ? 1 : tried;
     if (call->fails < most)
         return world_printf(world, "{\"step\":\"%s\",\"attempt\":%d}", call->full, call->fails + 1);
     return world_printf(world, "failed: %s, attempt %d", call->full, most);

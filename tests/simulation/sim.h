@@ -19,9 +19,10 @@
 #include "util/random.h"
 
 #define SIM_TENANT 1
-#define SIM_PLAIN 4     /* workflows whose runs decide by chance */
-#define SIM_FUNCTION 4  /* the workflow whose runs play programs */
-#define SIM_WORKFLOWS 5 /* all of them */
+#define SIM_PLAIN 4             /* workflows whose runs decide by chance */
+#define SIM_FUNCTION 4          /* the workflow whose runs play programs */
+#define SIM_FUNCTION_ATTEMPTS 3 /* at least, of its runs */
+#define SIM_WORKFLOWS 5         /* all of them */
 #define SIM_MAX_NODES 8
 #define SIM_MAX_JOBS 8192
 #define SIM_MAX_BATCH 12

@@ -186,7 +186,8 @@ static void draw_policies(struct world *world)
     char sql[400];
     for (int i = 0; i < SIM_WORKFLOWS; i++) {
         workflow_pause(world, i, false);
-        int attempts = i == SIM_FUNCTION ? 3 + below(world, 8) : 1 + below(world, 4);
+        int attempts =
+            i == SIM_FUNCTION ? SIM_FUNCTION_ATTEMPTS + below(world, 8) : 1 + below(world, 4);
         int base = 1000 * (1 + below(world, 2000));
         int cap = 1000000 * (1 + below(world, 60));
         int lease = 1000000 * (1 + below(world, 30));
