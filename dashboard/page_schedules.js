@@ -76,7 +76,7 @@ export function schedulesPage({ main, signal, title }) {
   loading(box, async () => {
     const { text, json } = await request('GET', '/v1/schedules', { signal });
     const all = json.items, raw = rawItems(text);
-    if (all.length === 0) return empty('schedules', 'No schedules yet', h('p', { class: 'muted' }, 'Start runs by the clock:'), command("holdfast schedule set nightly hello.greet.v1 --cron '0 3 * * *'"));
+    if (all.length === 0) return empty('schedules', 'No schedules yet', h('p', { class: 'muted' }, 'Start runs by the clock:'), command("holdfast schedule create nightly --cron '0 3 * * *' --workflow hello.greet.v1"));
     return h('section', { class: 'card', 'aria-label': 'Schedules' }, h('ul', { class: 'lines' }, all.map((one, i) => row(one, raw[i], signal))));
   }, { rows: 4, kind: 'row' });
 }

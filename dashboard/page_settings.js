@@ -27,7 +27,7 @@ function themeChoice() {
     setTheme(value);
     for (const one of event.currentTarget.parentElement.children) one.setAttribute('aria-pressed', String(one === event.currentTarget));
   } }, label);
-  return h('div', { class: 'setting' }, h('div', null, h('strong', null, 'Theme'), h('p', { class: 'muted' }, 'Of this browser.')), h('div', { class: 'tabs', role: 'group', 'aria-label': 'Theme' }, choice('', 'System'), choice('light', 'Light'), choice('dark', 'Dark')));
+  return h('div', { class: 'setting' }, h('div', null, h('strong', null, 'Theme'), h('p', { class: 'muted' }, 'Light, dark, or as your system has it.')), h('div', { class: 'tabs', role: 'group', 'aria-label': 'Theme' }, choice('', 'System'), choice('light', 'Light'), choice('dark', 'Dark')));
 }
 
 function tenantChoice(signal) {

@@ -44,7 +44,7 @@ export function workflowsPage({ main, signal, title, query }) {
       { name: 'Workflow', class: 'c-name', cell: (one) => workflowLink(one.name) },
       { name: 'State', cell: state },
       { name: 'Due', class: 'c-num', cell: (one) => amount(one.due, '') },
-      { name: 'Delayed', class: 'c-num', cell: (one) => amount(one.delayed, '') },
+      { name: 'Waiting', class: 'c-num', cell: (one) => amount(one.delayed, '') },
       { name: 'Running', class: 'c-num', cell: (one) => amount(one.leased, '') },
       { name: 'Failed', class: 'c-num', cell: (one) => amount(one.failed, 'bad') },
       { name: 'Workers', class: 'c-num', cell: (one) => amount(one.workers, '') },

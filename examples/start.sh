@@ -45,6 +45,7 @@ create_workflows()
     holdfast workflow create shop.order.v1 --retention 1d -q
     holdfast workflow create shop.pack.v1 --retention 1d -q
     holdfast workflow create shop.delivery.v1 --retention 1d -q
+    holdfast schedule create fee --every 30s --workflow billing.charge.v1 --input '{"invoice":"fee"}' --catch-up none -q
 }
 
 start_workers()
@@ -88,6 +89,7 @@ In another terminal, try:
   holdfast list --status failed          the declined cards
   holdfast workflows                     the queues
   holdfast workers                       who is at work
+  holdfast schedule list                 a fee that is charged by the clock
 
   holdfast list --workflow shop.order.v1 --status waiting
   holdfast signal RUN approval '{"by":"ann"}'

@@ -49,6 +49,17 @@ listed()
     done <<<"$commands"
 }
 
+@test "what the dashboard tells people to type is there" {
+    commands=$(grep -ohE 'holdfast (schedule|workflow|token) [a-z]+|holdfast (worker|trigger)' "$HOLDFAST_SOURCE"/dashboard/*.js | sort -u)
+    [ "$(wc -l <<<"$commands")" -ge 5 ]
+    while read -r _ command; do
+        run -0 holdfast help $command
+    done <<<"$commands"
+    holdfast -q workflow create hello.greet.v1
+    schedule=$(grep -ohE 'holdfast schedule create [^"]*' "$HOLDFAST_SOURCE/dashboard/page_schedules.js")
+    eval "run -0 $schedule"
+}
+
 @test "help of a family lists its commands" {
     run -0 holdfast help workflow
     [[ "$output" == *"workflow create"* ]]
