@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,8 @@
 #include <unistd.h>
 
 #include "bench.h"
+
+#define MAX_LINES 1000
 
 static int reach(const struct bench *bench)
 {
@@ -25,41 +28,93 @@ static int reach(const struct bench *bench)
     return fd;
 }
 
-/* Reads up to the end of one answer, which is small and has a length. */
-static bool read_answer(int fd, char *answer, size_t size)
+/* One connection, and the answer that it waits for. */
+struct line {
+    int fd;
+    size_t used;
+    char answer[2000];
+};
+
+static void give_up(const struct line *line)
 {
-    size_t used = 0;
-    for (;;) {
-        ssize_t got = read(fd, answer + used, size - used - 1);
-        if (got <= 0)
-            return false;
-        used += (size_t)got;
-        answer[used] = '\0';
-        const char *end = strstr(answer, "\r\n\r\n");
-        const char *length = end ? strcasestr(answer, "\r\nContent-Length: ") : NULL;
-        if (length && used >= (size_t)(end + 4 - answer) + strtoul(length + 18, NULL, 10))
-            return true;
-    }
+    fprintf(stderr, "holdfast-bench: the server answered %.*s\n", (int)line->used, line->answer);
+    exit(1);
 }
 
-void bench_http_trigger(const struct bench *bench, int *fd, const char *input)
+static void ask(struct line *line, const char *input)
 {
     char body[200];
     char request[400];
-    char answer[2000];
-    if (*fd < 0)
-        *fd = reach(bench);
     int length =
         snprintf(body, sizeof body, "{\"workflow\":\"" BENCH_WORKFLOW "\",\"input\":%s}", input);
     int total = snprintf(request, sizeof request,
                          "POST /v1/runs HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
                          "application/json\r\nContent-Length: %d\r\n\r\n%s",
                          length, body);
-    if (write(*fd, request, (size_t)total) != total || !read_answer(*fd, answer, sizeof answer) ||
-        strncmp(answer, "HTTP/1.1 201", 12) != 0) {
-        fprintf(stderr, "holdfast-bench: the server answered %.300s\n", answer);
-        exit(1);
+    line->used = 0;
+    if (write(line->fd, request, (size_t)total) != total)
+        give_up(line);
+}
+
+/* Reads what has come; true at the end of the answer, which is small and has a length. */
+static bool hear(struct line *line)
+{
+    ssize_t got = read(line->fd, line->answer + line->used, sizeof line->answer - line->used - 1);
+    if (got <= 0)
+        give_up(line);
+    line->used += (size_t)got;
+    line->answer[line->used] = '\0';
+    const char *end = strstr(line->answer, "\r\n\r\n");
+    const char *length = end ? strcasestr(line->answer, "\r\nContent-Length: ") : NULL;
+    if (!length || line->used < (size_t)(end + 4 - line->answer) + strtoul(length + 18, NULL, 10))
+        return false;
+    if (strncmp(line->answer, "HTTP/1.1 201", 12) != 0)
+        give_up(line);
+    return true;
+}
+
+void bench_http_trigger(const struct bench *bench, int *fd, const char *input)
+{
+    if (*fd < 0)
+        *fd = reach(bench);
+    struct line line = { .fd = *fd };
+    ask(&line, input);
+    while (!hear(&line))
+        ;
+}
+
+static void ask_for(struct line *line, long i)
+{
+    char input[32];
+    snprintf(input, sizeof input, "{\"i\":%ld}", i);
+    ask(line, input);
+}
+
+/* The callers are connections of one thread, so that the processors are the server's as far as that goes. */
+void bench_trigger_http(struct bench *bench)
+{
+    static struct line lines[MAX_LINES];
+    static struct pollfd ready[MAX_LINES];
+    int callers = bench->callers < MAX_LINES ? bench->callers : MAX_LINES;
+    long asked = 0;
+    for (int i = 0; i < callers; i++) {
+        lines[i].fd = reach(bench);
+        ready[i] = (struct pollfd){ .fd = lines[i].fd, .events = POLLIN };
     }
+    double from = bench_seconds();
+    for (int i = 0; i < callers; i++)
+        ask_for(&lines[i], asked++);
+    for (long answered = 0; answered < bench->count;) {
+        poll(ready, (nfds_t)callers, -1);
+        for (int i = 0; i < callers; i++) {
+            if (!ready[i].revents || !hear(&lines[i]))
+                continue;
+            answered++;
+            if (asked < bench->count)
+                ask_for(&lines[i], asked++);
+        }
+    }
+    bench_rate(bench, "trigger_http", bench->count, bench_seconds() - from);
 }
 
 enum { CHUNK = 5000 };

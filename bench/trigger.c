@@ -2,7 +2,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <pthread.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "bench.h"
 
@@ -48,28 +47,6 @@ void bench_trigger_single(struct bench *bench)
     double from = bench_seconds();
     start(callers, bench, one_by_one);
     bench_rate(bench, "trigger_single", bench->count / bench->callers * bench->callers,
-               bench_seconds() - from);
-}
-
-static void *by_request(void *arg)
-{
-    struct caller *caller = arg;
-    int fd = -1;
-    for (long i = 0; i < caller->count; i++) {
-        char input[32];
-        snprintf(input, sizeof input, "{\"i\":%ld}", i);
-        bench_http_trigger(caller->bench, &fd, input);
-    }
-    close(fd);
-    return NULL;
-}
-
-void bench_trigger_http(struct bench *bench)
-{
-    static struct caller callers[MAX_CALLERS];
-    double from = bench_seconds();
-    start(callers, bench, by_request);
-    bench_rate(bench, "trigger_http", bench->count / bench->callers * bench->callers,
                bench_seconds() - from);
 }
 
