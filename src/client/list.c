@@ -19,7 +19,8 @@ enum {
     GROWTH = 4,             /* of what is asked for from round to round */
 };
 
-/* How far a run's id may be from created_at, in milliseconds, before the index run_odd has it. */
+/* How far a run's id may be from created_at, in milliseconds, before the index run_odd has it; in_time goes by the
+ * same. */
 enum { ID_BEHIND = 1000, ID_AHEAD = 100 };
 
 #define PAGE_BYTES                                                                                 \

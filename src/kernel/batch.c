@@ -27,8 +27,8 @@ hf_code hf__batch_send(struct hf__batch *batch, enum hf__stmt stmt, hf_error *er
         return hf__nomem(err);
     if (sheet->in.nrows == 0)
         return HF_OK;
-    if (stmt == HF__STMT_INSERT_RUNS && hf__inserts_plain_run(batch))
-        return hf__insert_plain_run(batch, err);
+    if (stmt == HF__STMT_INSERT_PLAIN_RUNS && hf__inserts_one_run(batch))
+        stmt = HF__STMT_INSERT_RUN;
     return driver->send(batch->flusher->conn, stmt, &sheet->in, &sheet->out, err);
 }
 

@@ -135,42 +135,43 @@ void hf__insert_run(struct hf__batch *batch, const struct hf__new_run *run)
     c[19] = run->parent ? hf__uuid_or_null(run->parent) : hf__null();
     c[20] = run->root ? hf__uuid_or_null(run->root) : hf__null();
     c[28] = hf__number(run->always);
-    c[30] = hf__text(spec->flow_key);
+    c[HF__RUN_FLOW_KEY] = hf__text(spec->flow_key);
     first_state(batch, run, c);
     tag_rows(batch, run);
     ask_lane(batch, run);
 }
 
-/* What insert_run takes of a row of insert_runs. */
-static const int plain_columns[] = { 0, 1, 2, 5, 6, 7, 8, 9, 10, 11, 13, 14, 15, 16, 17, 18, 30 };
-/* The others, which are zero or null in a plain one. */
-static const int special_columns[] = { 3, 4, 12, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29 };
-
-bool hf__inserts_plain_run(const struct hf__batch *batch)
+/* The short way of a run that begins as others do and can meet with no other. */
+static void insert_plain(struct hf__batch *batch, const struct hf__new_run *run)
 {
-    const struct hf__table *in = &batch->sheets[HF__STMT_INSERT_RUNS].in;
-    if (!batch->flusher->driver->statements[HF__STMT_INSERT_RUN].sql || in->nrows != 1 ||
-        (batch->count != 1 && !hf__brings_its_claim(batch)) || batch->ops[0]->resent)
-        return false;
-    const struct hf__cell *c = hf__table_row(in, 0);
-    for (size_t i = 0; i < sizeof special_columns / sizeof *special_columns; i++)
-        if (hf__as_number(c[special_columns[i]]) != 0)
-            return false;
-    return true;
+    const hf_trigger_spec *spec = run->spec;
+    struct hf__cell *c = hf__batch_add(batch, HF__STMT_INSERT_PLAIN_RUNS);
+    c[0] = hf__number(run->tenant);
+    c[1] = hf__uuid(run->id);
+    c[2] = hf__text(spec->workflow);
+    c[3] = hf__number(spec->priority);
+    c[4] = hf__number_or_null(spec->run_at);
+    c[5] = hf__number(spec->delay);
+    c[6] = hf__number_or_null(spec->timeout_at);
+    c[7] = hf__number_or_null(spec->timeout);
+    c[8] = hf__number_or_null(spec->max_attempts);
+    c[9] = hf__text(spec->input);
+    c[10] = hf__text(spec->subject);
+    c[11] = hf__text(spec->reference);
+    c[12] = hf__text(tags_json(batch, spec));
+    c[13] = hf__text(spec->partition);
+    c[14] = hf__text(spec->trace);
+    c[15] = hf__text(run->actor);
+    c[HF__PLAIN_FLOW_KEY] = hf__text(spec->flow_key);
+    tag_rows(batch, run);
+    ask_lane(batch, run);
 }
 
-hf_code hf__insert_plain_run(struct hf__batch *batch, hf_error *err)
+bool hf__inserts_one_run(const struct hf__batch *batch)
 {
-    struct hf__sheet *all = &batch->sheets[HF__STMT_INSERT_RUNS];
-    const struct hf__cell *from = hf__table_row(&all->in, 0);
-    struct hf__cell *c = hf__batch_add(batch, HF__STMT_INSERT_RUN);
-    for (size_t i = 0; i < sizeof plain_columns / sizeof *plain_columns; i++)
-        c[i] = from[plain_columns[i]];
-    const struct hf__table *in = &batch->sheets[HF__STMT_INSERT_RUN].in;
-    if (in->failed)
-        return hf__nomem(err);
-    return batch->flusher->driver->send(batch->flusher->conn, HF__STMT_INSERT_RUN, in, &all->out,
-                                        err);
+    return batch->flusher->driver->statements[HF__STMT_INSERT_RUN].sql &&
+           batch->sheets[HF__STMT_INSERT_PLAIN_RUNS].in.nrows == 1 &&
+           (batch->count == 1 || hf__brings_its_claim(batch));
 }
 
 /* By a statement of its own: others need not pay for what only a debounce has. */
@@ -212,6 +213,8 @@ void hf__trigger_fill(struct hf__batch *batch, struct hf__op *op)
     };
     if (run.spec->debounce_key)
         insert_debounced(batch, &run);
+    else if (!run.spec->key && !run.initial && !op->resent)
+        insert_plain(batch, &run);
     else
         hf__insert_run(batch, &run);
     if (run.initial)
@@ -238,6 +241,7 @@ static void note_siblings(struct hf__batch *batch)
 void hf__note_inserted(struct hf__batch *batch)
 {
     note_made(batch, HF__STMT_INSERT_RUNS);
+    note_made(batch, HF__STMT_INSERT_PLAIN_RUNS);
     note_made(batch, HF__STMT_INSERT_DEBOUNCED);
     note_siblings(batch);
 }

@@ -32,12 +32,11 @@ static void wake_made(struct hf__batch *batch, const struct hf__table *made)
 }
 
 /* Learns lanes from what was inserted; wakes for those that the commit's packet could not name. */
-static void learn_lanes(struct hf__batch *batch)
+static void learn_lanes(struct hf__batch *batch, enum hf__stmt stmt, int flow_key)
 {
-    const struct hf__table *made = hf__batch_out(batch, HF__STMT_INSERT_RUNS);
-    const struct hf__table *asked = &batch->sheets[HF__STMT_INSERT_RUNS].in;
+    const struct hf__table *made = hf__batch_out(batch, stmt);
+    const struct hf__table *asked = &batch->sheets[stmt].in;
     wake_made(batch, made);
-    wake_made(batch, hf__batch_out(batch, HF__STMT_INSERT_DEBOUNCED));
     if (made->nrows != asked->nrows)
         return;
     for (int i = 0; i < made->nrows; i++) {
@@ -45,7 +44,7 @@ static void learn_lanes(struct hf__batch *batch)
         const struct hf__cell *out = hf__table_row(made, i);
         if (memcmp(in[1].bytes, out[0].bytes, sizeof(hf_id)) == 0)
             hf__lane_remember(&batch->flusher->lanes, (int)in[0].number, in[2].bytes,
-                              hf__as_text(in[30]), (int32_t)hf__as_number(out[1]));
+                              hf__as_text(in[flow_key]), (int32_t)hf__as_number(out[1]));
     }
 }
 
@@ -91,7 +90,9 @@ void hf__wake_late(struct hf__batch *batch, const struct hf__wake *early)
     note_watchers(batch, HF__STMT_FINISH_RUNS, 1);
     note_watchers(batch, HF__STMT_SAVE_STEPS, 2);
     note_dispatchers(batch);
-    learn_lanes(batch);
+    learn_lanes(batch, HF__STMT_INSERT_PLAIN_RUNS, HF__PLAIN_FLOW_KEY);
+    learn_lanes(batch, HF__STMT_INSERT_RUNS, HF__RUN_FLOW_KEY);
+    wake_made(batch, hf__batch_out(batch, HF__STMT_INSERT_DEBOUNCED));
     struct hf__wake late = hf__wake_of(batch);
     if (flusher->woke)
         flusher->woke(&late, flusher->woke_arg);

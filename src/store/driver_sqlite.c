@@ -258,14 +258,13 @@ static hf_code read_alone(struct hf__conn *conn, int number, const struct hf__ta
                           struct hf__table *result, hf_error *err)
 {
     int rc;
-    sqlite3 *handle = conn->session->handle;
     bool framed = params && params->nrows > 1;
 
     conn->session->now = hf__clock_now(&conn->db->clock);
     hf_code code = framed ? run_frame(conn, HF__SQLITE_BEGIN_READING, &rc, err) : HF_OK;
     if (code == HF_OK)
-        code = hf__sqlite_execute(handle, &conn->db->statements[number], &conn->prepared[number],
-                                  params, result, err);
+        code = hf__sqlite_execute(conn->session, &conn->db->statements[number],
+                                  &conn->prepared[number], params, result, err);
     if (code != HF_OK)
         note_loss(conn);
     end_transaction(conn);
@@ -293,7 +292,7 @@ static hf_code execute(struct hf__conn *conn, int number, const struct hf__table
         conn->implicit = code == HF_OK;
     }
     if (code == HF_OK)
-        code = hf__sqlite_execute(handle, statement, prepared, params, result, err);
+        code = hf__sqlite_execute(conn->session, statement, prepared, params, result, err);
     if (code != HF_OK)
         note_loss(conn);
     return code;

@@ -18,6 +18,9 @@
 struct hf__sqlite_session {
     sqlite3 *handle;
     int64_t now; /* what holdfast_now() answers; set before each transaction or lone statement */
+    const struct hf__statement
+        *taking;                  /* while it is executed: whose rows holdfast_rows shows, and */
+    const struct hf__table *rows; /* these rows; NULL: none */
 };
 
 /* The turn to write: one holder among all threads and processes. Each connection has its own,
@@ -65,6 +68,7 @@ struct hf__sqlite_part {
 struct hf__sqlite_prepared {
     struct hf__sqlite_part *parts; /* NULL: not prepared yet */
     bool reads_only;
+    bool takes_all; /* has no parameters: it reads its rows from holdfast_rows, in one execution */
 };
 
 struct hf__conn {
@@ -115,6 +119,9 @@ hf_code hf__sqlite_check_place(struct hf__sqlite_session *session, hf_error *err
 hf_code hf__sqlite_use_wal(struct hf__sqlite_session *session, hf_error *err);
 void hf__sqlite_session_close(struct hf__sqlite_session *session);
 
+/* sqlite_rows.c: gives the session the table holdfast_rows, with columns c1, c2 and so on. */
+int hf__sqlite_register_rows(struct hf__sqlite_session *session);
+
 /* sqlite_error.c: what SQLite said last, as our error. `doing` says what was tried: "reading the
  * database". */
 hf_code hf__sqlite_fail(sqlite3 *handle, int rc, const char *doing, hf_error *err);
@@ -126,9 +133,10 @@ hf_code hf__sqlite_statement_failed(sqlite3 *handle, int rc, const struct hf__st
 hf_code hf__sqlite_prepare(sqlite3 *handle, const struct hf__statement *statement,
                            struct hf__sqlite_prepared *prepared, hf_error *err);
 void hf__sqlite_finalize(struct hf__sqlite_prepared *prepared);
-/* Executes once per row of params (once for NULL) and adds what comes back to result (NULL: not
- * wanted). */
-hf_code hf__sqlite_execute(sqlite3 *handle, const struct hf__statement *statement,
+/* Executes once per row of params (once for NULL, or where it takes all) and adds what comes back to
+ * result (NULL: not wanted). */
+hf_code hf__sqlite_execute(struct hf__sqlite_session *session,
+                           const struct hf__statement *statement,
                            const struct hf__sqlite_prepared *prepared,
                            const struct hf__table *params, struct hf__table *result, hf_error *err);
 

@@ -47,6 +47,22 @@ static void sql_uuid(sqlite3_context *context, int argc, sqlite3_value **argv)
         sqlite3_result_blob(context, id.bytes, (int)sizeof id.bytes, SQLITE_TRANSIENT);
 }
 
+/* holdfast_in_time(id): 1 where it tells the time at which it is stored, as near as run_odd has it; else null. */
+static void sql_in_time(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+    (void)argc;
+    const struct hf__sqlite_session *session = sqlite3_user_data(context);
+    const unsigned char *bytes = sqlite3_value_blob(argv[0]);
+    int64_t ms = 0;
+
+    if (!bytes || sqlite3_value_bytes(argv[0]) != (int)sizeof(hf_id))
+        return;
+    for (int i = 0; i < 6; i++)
+        ms = ms << 8 | bytes[i];
+    if (ms >= session->now / 1000 - 1000 && ms <= session->now / 1000 + 100)
+        sqlite3_result_int(context, 1);
+}
+
 static int register_pure(struct hf__sqlite_session *session, const char *name,
                          void (*function)(sqlite3_context *, int, sqlite3_value **))
 {
@@ -55,15 +71,24 @@ static int register_pure(struct hf__sqlite_session *session, const char *name,
                                       function, NULL, NULL, NULL);
 }
 
+static int register_timed(struct hf__sqlite_session *session, const char *name, int argc,
+                          void (*function)(sqlite3_context *, int, sqlite3_value **))
+{
+    return sqlite3_create_function_v2(session->handle, name, argc, SQLITE_UTF8 | SQLITE_INNOCUOUS,
+                                      session, function, NULL, NULL, NULL);
+}
+
 static int register_functions(struct hf__sqlite_session *session)
 {
-    int rc = sqlite3_create_function_v2(session->handle, "holdfast_now", 0,
-                                        SQLITE_UTF8 | SQLITE_INNOCUOUS, session, sql_now, NULL,
-                                        NULL, NULL);
+    int rc = register_timed(session, "holdfast_now", 0, sql_now);
+    if (rc == SQLITE_OK)
+        rc = register_timed(session, "holdfast_in_time", 1, sql_in_time);
     if (rc == SQLITE_OK)
         rc = register_pure(session, "holdfast_uuid_text", sql_uuid_text);
     if (rc == SQLITE_OK)
         rc = register_pure(session, "holdfast_uuid", sql_uuid);
+    if (rc == SQLITE_OK)
+        rc = hf__sqlite_register_rows(session);
     return rc;
 }
 

@@ -37,6 +37,7 @@ static hf_code prepare_parts(sqlite3 *handle, const struct hf__statement *statem
     const char *rest = statement->sql;
 
     prepared->reads_only = true;
+    prepared->takes_all = statement->takes == HF__TAKES_ROWS;
     while (*rest) {
         sqlite3_stmt *part = NULL;
         int rc = sqlite3_prepare_v3(handle, rest, -1, SQLITE_PREPARE_PERSISTENT, &part, &rest);
@@ -45,6 +46,7 @@ static hf_code prepare_parts(sqlite3 *handle, const struct hf__statement *statem
         if (!part) /* white space or a comment */
             continue;
         prepared->reads_only = prepared->reads_only && sqlite3_stmt_readonly(part);
+        prepared->takes_all = prepared->takes_all && sqlite3_bind_parameter_count(part) == 0;
         hf_code code = add_part(&end, part, err);
         if (code != HF_OK)
             return code;
@@ -207,15 +209,31 @@ static hf_code execute_row(sqlite3 *handle, const struct hf__statement *statemen
     return code;
 }
 
-hf_code hf__sqlite_execute(sqlite3 *handle, const struct hf__statement *statement,
+static hf_code execute_all(struct hf__sqlite_session *session,
+                           const struct hf__statement *statement,
+                           const struct hf__sqlite_prepared *prepared,
+                           const struct hf__table *params, struct hf__table *result, hf_error *err)
+{
+    session->taking = statement;
+    session->rows = params;
+    hf_code code = execute_row(session->handle, statement, prepared, NULL, result, err);
+    session->taking = NULL;
+    session->rows = NULL;
+    return code;
+}
+
+hf_code hf__sqlite_execute(struct hf__sqlite_session *session,
+                           const struct hf__statement *statement,
                            const struct hf__sqlite_prepared *prepared,
                            const struct hf__table *params, struct hf__table *result, hf_error *err)
 {
     hf_code code = HF_OK;
     int count = params ? params->nrows : 1;
+    if (prepared->takes_all)
+        return execute_all(session, statement, prepared, params, result, err);
     for (int i = 0; i < count && code == HF_OK; i++)
-        code = execute_row(handle, statement, prepared, params ? hf__table_row(params, i) : NULL,
-                           result, err);
+        code = execute_row(session->handle, statement, prepared,
+                           params ? hf__table_row(params, i) : NULL, result, err);
     /* The caller's texts may be gone after this. */
     for (const struct hf__sqlite_part *part = prepared->parts; part; part = part->next)
         sqlite3_clear_bindings(part->handle);

@@ -8,7 +8,7 @@ enum hf__type { HF__INT, HF__BIG, HF__TEXT, HF__UUID, HF__BOOL };
 enum hf__takes {
     HF__TAKES_NOTHING,
     HF__TAKES_ONE, /* one row of scalar parameters */
-    HF__TAKES_ROWS /* any number of rows: arrays on PostgreSQL, one execution per row on SQLite */
+    HF__TAKES_ROWS /* any number of rows: arrays on PostgreSQL; on SQLite one execution per row, or holdfast_rows */
 };
 
 struct hf__statement {

@@ -16,6 +16,7 @@
 
 #include <holdfast/holdfast.h>
 
+#include "store/sqlite.h"
 #include "store/statements.h"
 
 enum { RUNS = 200000 };
@@ -23,6 +24,7 @@ enum { RUNS = 200000 };
 static char directory[] = "/tmp/holdfast-plans-XXXXXX";
 static char path[64];
 static sqlite3 *db;
+static struct hf__sqlite_session session; /* that of `db` */
 static char complaints[16384];
 
 /* What may be read from end to end, whoever does it. */
@@ -289,9 +291,12 @@ static int set_up(void **state)
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
     run_sql("PRAGMA synchronous = OFF");
     sqlite3_create_function(db, "holdfast_now", 0, SQLITE_UTF8, NULL, return_zero, NULL, NULL);
-    static const char *const others[] = { "holdfast_uuid_text", "holdfast_uuid" };
+    static const char *const others[] = { "holdfast_uuid_text", "holdfast_uuid",
+                                          "holdfast_in_time" };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         sqlite3_create_function(db, others[i], 1, SQLITE_UTF8, NULL, return_zero, NULL, NULL);
+    session.handle = db;
+    assert_int_equal(hf__sqlite_register_rows(&session), SQLITE_OK);
     return 0;
 }
 

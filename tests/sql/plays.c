@@ -280,7 +280,8 @@ static const char *dump(struct play *play)
              "r.tenant_id = (SELECT t.id FROM holdfast.tenant t WHERE t.name = '%s')",
              play->tenant);
     snprintf(out, sizeof all[0], "runs\n%s\nevents\n%s\nsignals\n%s\ntags\n%s\n",
-             pg_rows(scratch.pg, "run", "tenant_id,workflow_id,lane", where, "r.workflow_id, r.id"),
+             pg_rows(scratch.pg, "run", "tenant_id,workflow_id,lane,in_time", where,
+                     "r.workflow_id, r.id"),
              pg_rows(scratch.pg, "event", "tenant_id,position,xid", where, BY_RUN ", r.seq"),
              pg_rows(scratch.pg, "signal", "tenant_id,position", where, BY_RUN ", r.position"),
              pg_rows(scratch.pg, "run_tag", "tenant_id", where, BY_RUN ", r.tag"));

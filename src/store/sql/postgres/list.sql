@@ -159,6 +159,7 @@ SELECT n.id
 -- gives: (id uuid)
 SELECT r.id FROM holdfast.run r
  WHERE r.tenant_id = $1 AND r.id < $2 AND r.id >= $4
+   AND r.in_time IS NULL
    AND uuid_send(r.id) NOT BETWEEN int8send((r.created_at / 1000 - 1000) << 16)
                                AND int8send((r.created_at / 1000 + 101) << 16)
    AND ($5::bigint IS NULL OR r.created_at >= $5) AND ($6::bigint IS NULL OR r.created_at < $6)

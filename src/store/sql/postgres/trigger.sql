@@ -1,3 +1,9 @@
+-- piece: id_bounds
+-- Which ids tell the time at which they are stored, s.now: the first of them and the first behind them. run_odd has the same
+-- bounds.
+(encode(int8send((s.now / 1000 - 1000) << 16), 'hex') || '0000000000000000')::uuid AS first_id,
+(encode(int8send((s.now / 1000 + 101) << 16), 'hex') || '0000000000000000')::uuid AS end_id
+
 -- name: insert_runs
 -- New runs with their first journal line. One that is not given back was refused: explain_refused tells why. A
 -- disabled tenant gets new runs only for what runs already (always).
@@ -10,12 +16,15 @@
 --   waiting_until bigint, wait_count int, has_mail bool, events int, no_wake bool, always bool, wake_on_failure bool,
 --   flow_key text)
 -- gives: (id uuid, lane int, run_at bigint, now bigint)
-WITH t AS MATERIALIZED (SELECT holdfast.now() AS now),
-made AS (
+WITH t AS MATERIALIZED (
+    SELECT s.now,
+           -- include: id_bounds
+      FROM (SELECT holdfast.now() AS now OFFSET 0) s
+), made AS (
     INSERT INTO holdfast.run (tenant_id, id, workflow_id, lane, key, status, priority, run_at, timeout_at,
         max_attempts, input, state, subject, reference, tags, partition, trace, actor, parent, root, waiting_kind,
         waiting_token, waiting_until, wait_count, has_mail, event_seq, created_at, updated_at, definition_hash,
-        wake_on_failure)
+        wake_on_failure, in_time)
     SELECT n.tenant, n.id, w.id,
            CASE WHEN n.flow_key IS NULL THEN w.lane ELSE (
                 SELECT l.id FROM holdfast.lane l
@@ -24,7 +33,8 @@ made AS (
                 ELSE least(coalesce(n.run_at, t.now + n.delay), d.timeout_at) END,
            d.timeout_at, n.max_attempts, n.input, n.state, n.subject, n.reference, n.tags, n.partition, n.trace, n.actor,
            n.parent, n.root, n.waiting_kind, n.waiting_token, n.waiting_until, n.wait_count, n.has_mail, 1 + n.events,
-           t.now, t.now, w.definition_hash, n.wake_on_failure
+           t.now, t.now, w.definition_hash, n.wake_on_failure,
+           CASE WHEN n.id >= t.first_id AND n.id < t.end_id THEN true END
       FROM t, unnest($1::int[], $2::uuid[], $3::text[], $4::text[], $5::int[], $6::int[], $7::bigint[], $8::bigint[],
                   $9::bigint[], $10::bigint[], $11::int[], $12::text[], $13::text[], $14::text[], $15::text[],
                   $16::text[], $17::text[], $18::text[], $19::text[], $20::uuid[], $21::uuid[], $22::text[],
@@ -44,10 +54,47 @@ made AS (
 )
 SELECT m.id, m.lane, m.run_at, m.created_at FROM made m;
 
+-- name: insert_plain_runs
+-- As insert_runs, for runs that begin as others do: pending, new, without a key, a parent or a first transition. They can meet
+-- with no other, so nothing is checked: to look for conflicts takes a quarter of all time. Served by the unique indexes of
+-- workflow and lane. Serves: trigger.
+-- takes: rows (tenant int, id uuid, workflow text, priority int, run_at bigint, delay bigint, timeout_at bigint,
+--   timeout bigint, max_attempts int, input text, subject text, reference text, tags text, partition text, trace text,
+--   actor text, flow_key text)
+-- gives: (id uuid, lane int, run_at bigint, now bigint)
+WITH t AS MATERIALIZED (
+    SELECT s.now,
+           -- include: id_bounds
+      FROM (SELECT holdfast.now() AS now OFFSET 0) s
+), made AS (
+    INSERT INTO holdfast.run (tenant_id, id, workflow_id, lane, priority, run_at, timeout_at, max_attempts, input,
+        subject, reference, tags, partition, trace, actor, event_seq, created_at, updated_at, definition_hash, in_time)
+    SELECT n.tenant, n.id, w.id,
+           CASE WHEN n.flow_key IS NULL THEN w.lane ELSE (
+                SELECT l.id FROM holdfast.lane l
+                 WHERE l.workflow_id = w.id AND coalesce(l.flow_key, '') = n.flow_key FOR KEY SHARE) END, n.priority,
+           least(coalesce(n.run_at, t.now + n.delay), d.timeout_at), d.timeout_at, n.max_attempts, n.input, n.subject,
+           n.reference, n.tags, n.partition, n.trace, n.actor, 1, t.now, t.now, w.definition_hash,
+           CASE WHEN n.id >= t.first_id AND n.id < t.end_id THEN true END
+      FROM t, unnest($1::int[], $2::uuid[], $3::text[], $4::int[], $5::bigint[], $6::bigint[], $7::bigint[],
+                     $8::bigint[], $9::int[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[],
+                     $15::text[], $16::text[], $17::text[])
+           AS n(tenant, id, workflow, priority, run_at, delay, timeout_at, timeout, max_attempts, input, subject,
+                reference, tags, partition, trace, actor, flow_key)
+      JOIN holdfast.tenant e ON e.id = n.tenant AND NOT e.disabled
+      JOIN holdfast.workflow w ON w.tenant_id = n.tenant AND w.name = n.workflow
+     CROSS JOIN LATERAL (SELECT coalesce(n.timeout_at, t.now + n.timeout, t.now + w.timeout) AS timeout_at) d
+    RETURNING tenant_id, id, lane, run_at, actor, created_at
+), journal AS (
+    INSERT INTO holdfast.event (run_id, seq, version, tenant_id, at, kind, name, actor)
+    SELECT m.id, 1, 1, m.tenant_id, m.created_at, 0, 'created', m.actor FROM made m
+)
+SELECT m.id, m.lane, m.run_at, m.created_at FROM made m;
+
 -- name: insert_run
--- As insert_runs, for one run that begins as others do: pending, new, without a key, a parent or a first transition. It
--- can meet with no other, so nothing is checked. Alone it comes to a server whose caches are cold, where each
--- parameter, array and function counts. Served by the unique index of workflow. Serves: a trigger alone in its flush.
+-- As insert_plain_runs, for one. Alone it comes to a server whose caches are cold, where each parameter, array and function
+-- counts; run_odd finds out by itself whether its id tells the time. Served by the unique index of workflow. Serves: a
+-- trigger alone in its flush.
 -- only: postgres
 -- takes: one (tenant int, id uuid, workflow text, priority int, run_at bigint, delay bigint, timeout_at bigint,
 --   timeout bigint, max_attempts int, input text, subject text, reference text, tags text, partition text, trace text,
@@ -81,16 +128,17 @@ SELECT m.id, m.lane, m.run_at, m.created_at FROM made m;
 -- takes: rows (tenant int, id uuid, parent uuid, root uuid, workflow text, actor text, priority int, trace text, input text)
 -- gives: nothing
 WITH t AS MATERIALIZED (
-    SELECT f.tenant, f.parent, f.root, f.actor, w.id AS workflow, w.lane, w.timeout, w.definition_hash,
-           holdfast.now() AS now
-      FROM (SELECT ($1::int[])[1] AS tenant, ($3::uuid[])[1] AS parent, ($4::uuid[])[1] AS root,
+    SELECT f.tenant, f.parent, f.root, f.actor, w.id AS workflow, w.lane, w.timeout, w.definition_hash, s.now,
+           -- include: id_bounds
+      FROM (SELECT holdfast.now() AS now OFFSET 0) s,
+           (SELECT ($1::int[])[1] AS tenant, ($3::uuid[])[1] AS parent, ($4::uuid[])[1] AS root,
                    ($5::text[])[1] AS workflow, ($6::text[])[1] AS actor) f
       JOIN holdfast.workflow w ON w.tenant_id = f.tenant AND w.name = f.workflow
 ), made AS (
     INSERT INTO holdfast.run (tenant_id, id, workflow_id, lane, priority, run_at, timeout_at, input, trace, actor, parent,
-        root, event_seq, created_at, updated_at, definition_hash)
+        root, event_seq, created_at, updated_at, definition_hash, in_time)
     SELECT t.tenant, n.id, t.workflow, t.lane, n.priority, t.now, t.now + t.timeout, n.input, n.trace, t.actor, t.parent,
-           t.root, 1, t.now, t.now, t.definition_hash
+           t.root, 1, t.now, t.now, t.definition_hash, CASE WHEN n.id >= t.first_id AND n.id < t.end_id THEN true END
       FROM t, unnest($2::uuid[], $7::int[], $8::text[], $9::text[]) AS n(id, priority, trace, input)
 )
 INSERT INTO holdfast.event (run_id, seq, version, tenant_id, at, kind, name, actor)

@@ -170,6 +170,7 @@ SELECT n.id
 -- gives: (id uuid)
 SELECT r.id FROM run r INDEXED BY run_odd
  WHERE r.tenant_id = ?1 AND r.id < ?2 AND r.id >= ?4
+   AND r.in_time IS NULL
    AND hex(r.id) NOT BETWEEN printf('%012X', r.created_at / 1000 - 1000)
                          AND printf('%012X', r.created_at / 1000 + 101)
    AND (?5 IS NULL OR r.created_at >= ?5) AND (?6 IS NULL OR r.created_at < ?6)

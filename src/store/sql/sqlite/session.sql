@@ -43,3 +43,11 @@ COMMIT;
 -- takes: nothing
 -- gives: nothing
 ROLLBACK;
+
+-- name: sqlite_rows
+-- The columns of holdfast_rows, which shows a statement the rows that it takes. It is no table of the store. Serves: every
+-- connection.
+-- only: sqlite
+-- takes: nothing
+-- gives: nothing
+CREATE TABLE holdfast_rows (c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11, c12, c13, c14, c15, c16, c17, c18, c19, c20);
