@@ -64,6 +64,33 @@ static hf_code send_claim(struct hf__batch *batch, const struct hf__op *op, enum
     return hf__sheet_send(batch, stmt, sheet, err);
 }
 
+/* Where there is a shorter way for one head, it is taken. */
+static bool takes_one_head(const struct hf__batch *batch, const struct hf__kind *kind)
+{
+    return kind->count == 1 && batch->flusher->driver->statements[HF__STMT_CLAIM_HEAD].sql != NULL;
+}
+
+static int share_of(const struct hf__claim_head *head, int most)
+{
+    return head->share && head->share < most ? head->share : most;
+}
+
+static hf_code send_one_head(struct hf__batch *batch, const struct hf__op *op,
+                             struct hf__sheet *sheet, const struct hf__claim_head *head, int most,
+                             hf_error *err)
+{
+    hf__sheet_init(batch, sheet, HF__STMT_CLAIM_HEAD, op->claim.arena);
+    struct hf__cell *c = hf__table_add(&sheet->in);
+    c[0] = hf__number(head->lane);
+    c[1] = hf__number(head->priority);
+    c[2] = hf__number(head->floor);
+    c[3] = hf__number(share_of(head, most));
+    c[4] = hf__text(op->claim.worker);
+    c[5] = hf__number_or_null(op->claim.lease);
+    c[6] = hf__number(op->claim.suspect_attempts);
+    return hf__sheet_send(batch, HF__STMT_CLAIM_HEAD, sheet, err);
+}
+
 static void append(struct hf__table *to, const struct hf__table *from)
 {
     for (int i = 0; i < from->nrows; i++)
@@ -79,9 +106,8 @@ static hf_code send_head_by_head(struct hf__batch *batch, const struct hf__op *o
     hf__sheet_init(batch, sheet, stmt, op->claim.arena);
     for (size_t i = 0; code == HF_OK && i < kind->count && most > 0; i++) {
         const struct hf__kind one = { kind->items + i, 1 };
-        int share = kind->items[i]->share;
         struct hf__sheet part;
-        code = send_claim(batch, op, stmt, &part, &one, share && share < most ? share : most, err);
+        code = send_claim(batch, op, stmt, &part, &one, share_of(kind->items[i], most), err);
         if (code == HF_OK && stmt == HF__STMT_CLAIM_LIMITED)
             code = hf__limited_charge(batch, kind->items[i]->lane, part.out.nrows, err);
         if (code != HF_OK)
@@ -119,6 +145,8 @@ hf_code hf__claim_kind(struct hf__batch *batch, const struct hf__op *op, bool li
         return send_limited(batch, op, sheet, kind, most, err);
     if (goes_head_by_head(batch) && hf__has_shares(kind))
         return send_head_by_head(batch, op, HF__STMT_CLAIM_RUNS, sheet, kind, most, err);
+    if (takes_one_head(batch, kind))
+        return send_one_head(batch, op, sheet, kind->items[0], most, err);
     return send_claim(batch, op, HF__STMT_CLAIM_RUNS, sheet, kind, most, err);
 }
 

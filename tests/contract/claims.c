@@ -282,30 +282,53 @@ static void a_claims_own_lease_is_used_in_place_of_the_workflows(void **state)
     assert_int_equal(get(id)->lease_until, now() + HF_SECONDS(3));
 }
 
+/* What a worker takes from a head that it remembers; the claims are the arena's. */
+static const hf_claims *claim_from(int priority, int share, struct hf__arena *arena)
+{
+    const struct hf__claim_head head = {
+        .lane = (int32_t)sql_number("SELECT lane FROM workflow WHERE tenant_id = %d",
+                                    fx.client->tenant_id),
+        .priority = priority,
+        .share = share,
+    };
+    struct hf__op op = {
+        .kind = HF__OP_CLAIM,
+        .claim = { .heads = &head, .head_count = 1, .most = 10, .worker = WORKER, .arena = arena }
+    };
+    hf__engine_apply(fx.client->engine, &op, 1);
+    assert_int_equal(op.code, HF_OK);
+    return op.claim.claims;
+}
+
 /* A worker's memory of lanes may be older than the pause: the claim itself looks. */
 static void a_claim_from_an_old_list_of_lanes_respects_pauses_and_disabled_tenants(void **state)
 {
     struct hf__arena arena;
     (void)state;
     trigger(WORK);
-    const struct hf__claim_head head = {
-        .lane = (int32_t)sql_number("SELECT lane FROM workflow WHERE tenant_id = %d",
-                                    fx.client->tenant_id),
-    };
     hf__arena_init(&arena, 4096);
     for (int i = 0; i < 3; i++) {
-        struct hf__op op = { .kind = HF__OP_CLAIM,
-                             .claim = { .heads = &head,
-                                        .head_count = 1,
-                                        .most = 10,
-                                        .worker = WORKER,
-                                        .arena = &arena } };
         set_paused(i == 0);
         assert_ok(hf_tenant_disable(fx.root, fx.tenant, i == 1, &fx.error));
-        hf__engine_apply(fx.client->engine, &op, 1);
-        assert_int_equal(op.code, HF_OK);
-        assert_int_equal(op.claim.claims->count, i == 2);
+        assert_int_equal(claim_from(0, 0, &arena)->count, i == 2);
     }
+    hf__arena_free(&arena);
+}
+
+static void a_claim_from_one_head_takes_of_its_priority_and_no_more_than_its_share(void **state)
+{
+    struct hf__arena arena;
+    (void)state;
+    hf_id first = trigger_with(0, 0);
+    trigger_with(0, 0);
+    hf_id urgent = trigger_with(5, 0);
+    hf__arena_init(&arena, 4096);
+    const hf_claims *claims = claim_from(5, 0, &arena);
+    assert_int_equal(claims->count, 1);
+    assert_true(hf_id_equal(claims->items[0].run.id, urgent));
+    claims = claim_from(0, 1, &arena);
+    assert_int_equal(claims->count, 1);
+    assert_true(hf_id_equal(claims->items[0].run.id, first));
     hf__arena_free(&arena);
 }
 
@@ -381,6 +404,7 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(the_runs_of_other_tenants_are_not_claimed),
     CONTRACT_TEST(a_claims_own_lease_is_used_in_place_of_the_workflows),
     CONTRACT_TEST(a_claim_from_an_old_list_of_lanes_respects_pauses_and_disabled_tenants),
+    CONTRACT_TEST(a_claim_from_one_head_takes_of_its_priority_and_no_more_than_its_share),
     CONTRACT_TEST(eight_workers_at_once_never_claim_one_run_twice),
 };
 CONTRACT("claims", tests)

@@ -61,6 +61,61 @@ SELECT o.id, o.tenant_id, o.tenant, o.name, o.lane, o.key, o.priority, o.attempt
        o.created_at, o.started_at, o.lease, o.retry_base, o.retry_cap, o.dead_letter, o.updated_at
   FROM ok o;
 
+-- name: claim_head
+-- As claim_runs, from one head: its lane is read once and stays out of the rows that are passed on, and all its runs are
+-- updated by one scan of their places. Served by the primary keys of lane, workflow and tenant and by run_claim. Serves:
+-- workers, where one lane and priority has what they want.
+-- only: postgres
+-- takes: one (lane int, priority int, floor bigint, most int, worker text, lease bigint, suspect_attempts int)
+-- gives: (id uuid, tenant_id int, tenant text, workflow text, lane int, key text, priority int, attempt int,
+--   max_attempts int, version bigint, revision bigint, event_seq bigint, run_at bigint, due_at bigint, claimed_from
+--   int, has_mail bool, has_steps bool, watched int, input text, state text, error text, error_code text, last_error
+--   text, current_step text, waiting_kind text, waiting_token text, waiting_until bigint, wait_count int, last_worker
+--   text, subject text, reference text, tags text, partition text, trace text, actor text, parent uuid, root uuid,
+--   timeout_at bigint, created_at bigint, started_at bigint, lease bigint, retry_base bigint, retry_cap bigint,
+--   dead_letter text, now bigint)
+WITH l AS MATERIALIZED (
+    SELECT i.id, n.name AS tenant, w.name, coalesce($6, w.lease) AS lease, w.max_attempts, w.retry_base, w.retry_cap,
+           w.dead_letter, holdfast.now() AS now
+      FROM holdfast.lane i
+      JOIN holdfast.workflow w ON w.id = i.workflow_id AND NOT w.paused AND w.max_running IS NULL
+      JOIN holdfast.tenant n ON n.id = i.tenant_id AND NOT n.disabled
+     WHERE i.id = $1
+), due AS MATERIALIZED (
+    SELECT r.ctid
+      FROM l
+     CROSS JOIN LATERAL (
+        SELECT c.ctid
+          FROM holdfast.run c
+         WHERE c.lane = l.id AND c.priority = $2 AND c.run_at >= $3 AND c.run_at <= l.now
+           AND c.status <= 3 AND c.deleted_at IS NULL AND c.run_at IS NOT NULL
+           AND (c.status <> 1 OR c.attempt <= $7)
+         ORDER BY c.run_at LIMIT $4
+           FOR NO KEY UPDATE SKIP LOCKED) r
+), ok AS (
+    UPDATE holdfast.run r
+       SET status = 1, claimed_from = r.status, due_at = r.run_at, version = r.version + 1, attempt = r.attempt + 1,
+           event_seq = r.event_seq + 1, leased_by = $5, started_at = coalesce(r.started_at, l.now), updated_at = l.now,
+           run_at = CASE WHEN r.timeout_at > l.now THEN least(l.now + l.lease, r.timeout_at) ELSE l.now + l.lease END
+      FROM l
+     WHERE r.ctid = ANY (ARRAY(SELECT d.ctid FROM due d))
+    RETURNING r.id, r.tenant_id, r.event_seq, r.version, r.lane, r.key, r.priority, r.attempt, r.max_attempts,
+              r.revision, r.run_at, r.due_at, r.claimed_from, r.has_mail, r.has_steps, r.watched, r.input, r.state,
+              r.error, r.error_code, r.last_error, r.current_step, r.waiting_kind, r.waiting_token, r.waiting_until,
+              r.wait_count, r.last_worker, r.subject, r.reference, r.tags, r.partition, r.trace, r.actor, r.parent,
+              r.root, r.timeout_at, r.created_at, r.started_at
+), journal AS (
+    INSERT INTO holdfast.event (run_id, seq, version, tenant_id, at, kind, name, actor)
+    SELECT o.id, o.event_seq, o.version, o.tenant_id, l.now, 0, 'started', $5 FROM l CROSS JOIN ok o
+)
+SELECT o.id, o.tenant_id, l.tenant, l.name, o.lane, o.key, o.priority, o.attempt,
+       coalesce(o.max_attempts, l.max_attempts), o.version, o.revision, o.event_seq, o.run_at, o.due_at,
+       o.claimed_from, o.has_mail, o.has_steps, o.watched, o.input, o.state, o.error, o.error_code, o.last_error,
+       o.current_step, o.waiting_kind, o.waiting_token, o.waiting_until, o.wait_count, o.last_worker, o.subject,
+       o.reference, o.tags, o.partition, o.trace, o.actor, o.parent, o.root, o.timeout_at, o.created_at, o.started_at,
+       l.lease, l.retry_base, l.retry_cap, l.dead_letter, l.now
+  FROM l CROSS JOIN ok o;
+
 -- name: claim_run
 -- As claim_runs, for the one run that the same flush has just inserted: nobody can have it locked, and no table is
 -- touched that the insert has not touched, so this waits for nothing. The run is left to claim_runs if another of its

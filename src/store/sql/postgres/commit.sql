@@ -1,7 +1,8 @@
 -- name: finish_runs
 -- The short way for a holder's commit that ends a run without a parent: checks the fence, writes the end and its
 -- journal line at once. One that is not given back, as one that has asked people, goes the long way through lock_runs.
--- Arrays are sorted by (tenant, id). Served by the primary key of run. Serves: commit.
+-- Arrays are sorted by (tenant, id). The time is not joined, which would look it up again for each row. Served by the
+-- primary key of run. Serves: commit.
 -- takes: rows (tenant int, id uuid, version bigint, status int, name text, worker text, state text, result text,
 --   error text, error_code text, last_error text)
 -- gives: (id uuid, watched int)
@@ -12,9 +13,10 @@ ok AS (
            run_at = NULL, leased_by = NULL, last_worker = f.worker, pause_requested = false, wait_count = 0,
            waiting_kind = NULL, waiting_token = NULL, waiting_until = NULL,
            state = coalesce(f.state, r.state), result = f.result, error = f.error, error_code = f.error_code,
-           last_error = f.last_error, finished_at = t.now, updated_at = t.now
-      FROM t, unnest($1::int[], $2::uuid[], $3::bigint[], $4::int[], $5::text[], $6::text[], $7::text[], $8::text[],
-                     $9::text[], $10::text[], $11::text[])
+           last_error = f.last_error, finished_at = (SELECT t.now FROM t),
+           updated_at = (SELECT t.now FROM t)
+      FROM unnest($1::int[], $2::uuid[], $3::bigint[], $4::int[], $5::text[], $6::text[], $7::text[], $8::text[],
+                  $9::text[], $10::text[], $11::text[])
            AS f(tenant, id, version, status, name, worker, state, result, error, error_code, last_error)
      WHERE r.tenant_id = ANY (ARRAY[f.tenant]) AND r.id = f.id AND r.version = f.version
        AND r.status = 1 AND r.parent IS NULL AND r.active_task IS NULL
