@@ -131,8 +131,10 @@ static bool claim_at_once(struct hf__ears *ears, const struct hf__heard *heard)
     if (!ears->flusher.conn)
         return false;
     struct hf__op *claim = hf__ears_ask(ears, heard->lane, NULL);
-    if (claim)
+    if (claim) {
+        claim->claim.run = heard->fresh;
         flush_claim(ears, claim);
+    }
     return claim != NULL;
 }
 

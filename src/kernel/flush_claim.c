@@ -150,31 +150,37 @@ hf_code hf__claim_kind(struct hf__batch *batch, const struct hf__op *op, bool li
     return send_claim(batch, op, HF__STMT_CLAIM_RUNS, sheet, kind, most, err);
 }
 
-/* Where there is a way that cannot wait for anybody, it is taken: the trigger's answer waits for it. */
-static bool takes_one_run(const struct hf__batch *batch)
+/* The run that a claim wants and no other, if the store can look for it: for one that the same flush inserts, that cannot
+ * wait for anybody, and the trigger's answer waits for it; for one that was heard of, it is quicker. */
+static const hf_id *wanted_run(const struct hf__batch *batch, const struct hf__op *op)
 {
-    return hf__brings_its_claim(batch) &&
-           batch->flusher->driver->statements[HF__STMT_CLAIM_RUN].sql != NULL;
+    if (!batch->flusher->driver->statements[HF__STMT_CLAIM_RUN].sql)
+        return NULL;
+    if (hf__brings_its_claim(batch))
+        return &batch->ops[0]->trigger.id;
+    return hf_id_is_zero(op->claim.run) ? NULL : &op->claim.run;
 }
 
-static hf_code send_one_run(struct hf__batch *batch, hf_error *err)
+static hf_code send_one_run(struct hf__batch *batch, size_t index, const hf_id *run, hf_error *err)
 {
-    const struct hf__op *trigger = batch->ops[0], *op = batch->ops[1];
-    struct hf__sheet *sheet = &batch->claims[1];
+    const struct hf__op *op = batch->ops[index];
+    struct hf__sheet *sheet = &batch->claims[index];
     hf__sheet_init(batch, sheet, HF__STMT_CLAIM_RUN, op->claim.arena);
     struct hf__cell *c = hf__table_add(&sheet->in);
-    c[0] = hf__number(trigger->tenant);
-    c[1] = hf__uuid(&trigger->trigger.id);
-    c[2] = hf__text(op->claim.worker);
-    c[3] = hf__number_or_null(op->claim.lease);
+    c[0] = hf__number(op->tenant);
+    c[1] = hf__uuid(run);
+    c[2] = hf__number(op->claim.heads[0].lane);
+    c[3] = hf__text(op->claim.worker);
+    c[4] = hf__number_or_null(op->claim.lease);
     return hf__sheet_send(batch, HF__STMT_CLAIM_RUN, sheet, err);
 }
 
 hf_code hf__claim_send(struct hf__batch *batch, size_t index, hf_error *err)
 {
-    if (takes_one_run(batch))
-        return send_one_run(batch, err);
     const struct hf__op *op = batch->ops[index];
+    const hf_id *run = wanted_run(batch, op);
+    if (run)
+        return send_one_run(batch, index, run, err);
     struct hf__kind kinds[2] = { { 0 } };
     for (int i = 0; i < 2; i++)
         kinds[i].items =

@@ -48,7 +48,7 @@ typedef void (*hf__op_done)(struct hf__op *op, void *arg);
 /* Everything pointed to is the caller's and must stay until the operation is done. Inputs were checked. */
 struct hf__op {
     enum hf__op_kind kind;
-    int tenant;        /* id in the store; unused by claim */
+    int tenant;        /* id in the store; claim: of the run that it wants, if it wants one */
     const char *actor; /* who is written into the journal */
     union {
         struct {
@@ -71,6 +71,8 @@ struct hf__op {
             int64_t lease;        /* us; 0: each workflow's */
             int suspect_attempts; /* take runs whose lease expired up to this attempt; 0: none */
             bool along; /* wants no more than the run of the trigger that it is flushed with */
+            hf_id run;  /* wants no more than this one, of op->tenant, if it is new and the first of
+                           its lane, and the store can look for it; all zero: whatever is due */
             hf__op_done
                 early; /* called with `claims` filled while their commit is still on its way, if
                                      the store can tell and it is worth it; only when `done` comes with

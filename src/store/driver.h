@@ -26,6 +26,7 @@ struct hf__wake {
     bool leases_lost;       /* a run was cancelled while somebody held it */
     bool
         urgent; /* somebody else should be woken before the commit is answered, if that is quicker */
+    const hf_id *fresh; /* the new run of the one lane, where there is one; NULL: not said */
 };
 
 /* One thing that was heard. */
@@ -33,8 +34,9 @@ struct hf__heard {
     bool lanes; /* `lane`/`earliest` hold; lane 0: any; negative: a slot of its workflow is free */
     int32_t lane;
     int64_t earliest;
-    bool taken; /* a claim was made for it already: there may be more */
-    bool run;   /* `run` holds; all zero: any */
+    hf_id fresh; /* a new run in this lane, which may be claimed by its id; all zero: not said */
+    bool taken;  /* a claim was made for it already: there may be more */
+    bool run;    /* `run` holds; all zero: any */
     hf_id run_id;
     bool workflows_changed;
     bool leases_lost;

@@ -8,6 +8,12 @@
 /* PostgreSQL refuses payloads of 8,000 bytes; a list longer than this becomes "any". */
 enum { PAYLOAD_MAX = 7000, ID_HEX = 32 };
 
+static void add_id(struct hf__buffer *out, const hf_id *id)
+{
+    for (size_t i = 0; i < sizeof id->bytes; i++)
+        hf__buffer_addf(out, "%02x", id->bytes[i]);
+}
+
 void hf__postgres_wake_workers(struct hf__buffer *out, const struct hf__wake *wake)
 {
     for (int i = 0; i < wake->lane_count && out->length <= PAYLOAD_MAX; i++)
@@ -18,16 +24,14 @@ void hf__postgres_wake_workers(struct hf__buffer *out, const struct hf__wake *wa
     }
     if (wake->lane_count > 0)
         hf__buffer_addf(out, "@%" PRId64, wake->earliest);
+    if (wake->lane_count == 1 && wake->fresh) {
+        hf__buffer_add_text(out, "#");
+        add_id(out, wake->fresh);
+    }
     if (wake->workflows_changed)
         hf__buffer_add_text(out, "!workflows");
     if (wake->leases_lost)
         hf__buffer_add_text(out, "!leases");
-}
-
-static void add_id(struct hf__buffer *out, const hf_id *id)
-{
-    for (size_t i = 0; i < sizeof id->bytes; i++)
-        hf__buffer_addf(out, "%02x", id->bytes[i]);
 }
 
 void hf__postgres_wake_runs(struct hf__buffer *out, const struct hf__wake *wake)
@@ -44,9 +48,10 @@ void hf__postgres_wake_runs(struct hf__buffer *out, const struct hf__wake *wake)
     }
 }
 
-static int hear_lane(int32_t lane, int64_t earliest, hf__hear hear, void *arg)
+static int hear_lane(int32_t lane, int64_t earliest, hf_id fresh, hf__hear hear, void *arg)
 {
-    hear(&(struct hf__heard){ .lanes = true, .lane = lane, .earliest = earliest }, arg);
+    hear(&(struct hf__heard){ .lanes = true, .lane = lane, .earliest = earliest, .fresh = fresh },
+         arg);
     return 1;
 }
 
@@ -68,31 +73,6 @@ static int64_t read_earliest(const char *payload)
     return earliest > 0 ? earliest : 0;
 }
 
-static int hear_wake(const char *payload, hf__hear hear, void *arg)
-{
-    if (*payload == '?')
-        return 0;
-    if (*payload == '\0')
-        return hear_lane(0, 0, hear, arg);
-
-    int heard = 0;
-    int64_t earliest = read_earliest(payload);
-    const char *at = payload;
-    while (*at && *at != '@' && *at != '!') {
-        heard += hear_lane(read_lane(at, &at), earliest, hear, arg);
-        at += strspn(at, " ");
-    }
-    if (strstr(at, "!workflows")) {
-        hear(&(struct hf__heard){ .workflows_changed = true }, arg);
-        heard++;
-    }
-    if (strstr(at, "!leases")) {
-        hear(&(struct hf__heard){ .leases_lost = true }, arg);
-        heard++;
-    }
-    return heard ? heard : hear_lane(0, 0, hear, arg);
-}
-
 static int hex_digit(char digit)
 {
     const char *digits = "0123456789abcdef";
@@ -109,7 +89,42 @@ static bool read_id(const char *text, hf_id *out)
             return false;
         out->bytes[i] = (uint8_t)(high << 4 | low);
     }
-    return text[ID_HEX] == '\0' || text[ID_HEX] == ' ';
+    return text[ID_HEX] == '\0' || strchr(" !", text[ID_HEX]);
+}
+
+/* Of the one lane that is named; all zero for none. */
+static hf_id read_fresh(const char *payload)
+{
+    const char *at = strchr(payload, '#');
+    hf_id id;
+    return at && read_id(at + 1, &id) ? id : (hf_id){ { 0 } };
+}
+
+static int hear_wake(const char *payload, hf__hear hear, void *arg)
+{
+    static const hf_id none;
+    if (*payload == '?')
+        return 0;
+    if (*payload == '\0')
+        return hear_lane(0, 0, none, hear, arg);
+
+    int heard = 0;
+    int64_t earliest = read_earliest(payload);
+    hf_id fresh = read_fresh(payload);
+    const char *at = payload;
+    while (*at && *at != '@' && *at != '!') {
+        heard += hear_lane(read_lane(at, &at), earliest, fresh, hear, arg);
+        at += strspn(at, " ");
+    }
+    if (strstr(at, "!workflows")) {
+        hear(&(struct hf__heard){ .workflows_changed = true }, arg);
+        heard++;
+    }
+    if (strstr(at, "!leases")) {
+        hear(&(struct hf__heard){ .leases_lost = true }, arg);
+        heard++;
+    }
+    return heard ? heard : hear_lane(0, 0, none, hear, arg);
 }
 
 static int hear_runs(const char *payload, hf__hear hear, void *arg)

@@ -41,6 +41,8 @@ static bool lend(struct hf__haul *haul, int32_t lane, const int *priority)
         haul->master = master_of(worker, lane);
     if (haul->master)
         pick_heads(haul, lane, priority);
+    if (haul->master)
+        haul->errand.op.tenant = haul->master->id;
     bool ready = haul->errand.op.claim.head_count > 0;
     haul->errand.op.claim.most = haul->errand.op.claim.hands = priority ? 1 : hands;
     worker->lent |= ready;

@@ -282,6 +282,49 @@ static void a_run_of_another_process_is_claimed_where_it_is_heard_of(void **stat
     serve_another(COMMIT_WORKS);
 }
 
+static void a_run_that_is_heard_of_waits_for_one_that_is_due_before(void **state)
+{
+    hf_trigger_spec spec = spec_of(WORK);
+    hf_triggered out;
+    hf_client *beside = open_beside();
+    (void)state;
+    if (!beside)
+        return;
+    start_worker(1);
+    hf_id older = run_that_nobody_heard_of();
+    assert_ok(hf_trigger(beside, &out, &spec, &fx.error));
+    finish(out.id);
+    end_worker();
+    hf_close(beside);
+    assert_string_equal(get(older)->result, "2");
+    assert_string_equal(get(out.id)->result, "3");
+}
+
+/* Any login may send wake-ups. */
+static void a_false_wake_up_brings_no_run_that_the_worker_does_not_serve(void **state)
+{
+    (void)state;
+    if (fx.backend != BACKEND_POSTGRES)
+        return;
+    start_worker(2);
+    define("other");
+    hf_id other = trigger("other");
+    await(&worker->standing_by);
+    char text[HF_ID_TEXT], hex[HF_ID_TEXT], *end = hex;
+    hf_id_format(other, text);
+    for (const char *c = text; *c; c++)
+        if (*c != '-')
+            *end++ = *c;
+    *end = '\0';
+    sql("SELECT pg_notify('holdfast_wake', w.lane || '@1#%s') FROM workflow w WHERE w.name = '%s' "
+        "AND "
+        "w.tenant_id = %d",
+        hex, WORK, fx.client->tenant_id);
+    finish(trigger(WORK));
+    end_worker();
+    expect_journal(other, "created");
+}
+
 static void a_claim_made_while_listening_may_be_refused(void **state)
 {
     (void)state;
@@ -309,6 +352,8 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(a_paused_workflow_keeps_its_run),
     CONTRACT_TEST(a_run_of_the_lane_that_somebody_has_locked_holds_up_neither_trigger_nor_claim),
     CONTRACT_TEST(a_run_of_another_process_is_claimed_where_it_is_heard_of),
+    CONTRACT_TEST(a_run_that_is_heard_of_waits_for_one_that_is_due_before),
+    CONTRACT_TEST(a_false_wake_up_brings_no_run_that_the_worker_does_not_serve),
     CONTRACT_TEST(a_claim_made_while_listening_may_be_refused),
     CONTRACT_TEST(a_claim_made_while_listening_may_not_happen),
     CONTRACT_TEST(the_answer_to_a_claim_made_while_listening_may_be_lost),

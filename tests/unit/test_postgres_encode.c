@@ -289,6 +289,31 @@ static void lanes_are_heard_as_they_were_told(void **state)
     hf__buffer_free(&payload);
 }
 
+static void a_new_run_is_heard_with_its_lane(void **state)
+{
+    (void)state;
+    const int32_t lanes[] = { 7, 8 };
+    struct hf__wake wake = {
+        .lanes = lanes, .lane_count = 1, .earliest = 5, .fresh = &some_id, .workflows_changed = true
+    };
+    struct hf__buffer payload = { 0 };
+    struct ear ear = { 0 };
+    hf__postgres_wake_workers(&payload, &wake);
+    assert_int_equal(hf__postgres_hear("holdfast_wake", payload.data, hear, &ear), 2);
+    assert_int_equal(ear.heard[0].lane, 7);
+    assert_true(ear.heard[0].earliest == 5);
+    assert_true(hf_id_equal(ear.heard[0].fresh, some_id));
+    assert_true(ear.heard[1].workflows_changed);
+    wake.lane_count = 2; /* of which it would not be known whose it is */
+    hf__buffer_clear(&payload);
+    hf__postgres_wake_workers(&payload, &wake);
+    assert_null(strchr(payload.data, '#'));
+    ear = (struct ear){ 0 };
+    assert_int_equal(hf__postgres_hear("holdfast_wake", "7@5#12", hear, &ear), 1);
+    assert_true(ear.heard[0].lane == 7 && hf_id_is_zero(ear.heard[0].fresh));
+    hf__buffer_free(&payload);
+}
+
 static void changed_workflows_are_heard_with_and_without_lanes(void **state)
 {
     (void)state;
@@ -425,6 +450,7 @@ int main(void)
         cmocka_unit_test(results_are_read_by_length),
         cmocka_unit_test(a_column_of_another_type_is_an_error),
         cmocka_unit_test(lanes_are_heard_as_they_were_told),
+        cmocka_unit_test(a_new_run_is_heard_with_its_lane),
         cmocka_unit_test(changed_workflows_are_heard_with_and_without_lanes),
         cmocka_unit_test(lost_leases_are_heard_with_and_without_workflows),
         cmocka_unit_test(too_many_names_become_any),

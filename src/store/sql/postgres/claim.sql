@@ -117,12 +117,12 @@ SELECT o.id, o.tenant_id, l.tenant, l.name, o.lane, o.key, o.priority, o.attempt
   FROM l CROSS JOIN ok o;
 
 -- name: claim_run
--- As claim_runs, for the one run that the same flush has just inserted: nobody can have it locked, and no table is
--- touched that the insert has not touched, so this waits for nothing. The run is left to claim_runs if another of its
--- lane and priority is due before it. Served by the primary keys and run_claim. Serves: a worker whose claim goes along with
--- the trigger that it waits for.
+-- As claim_runs, for one new run that is known by its id: the same flush has just inserted it, or it was heard of. What is
+-- heard need not be true: it must be of the lane that the worker serves. One that somebody has locked is passed over, and no table is touched that an insert does not touch, so this waits for nothing. The
+-- run is left to claim_runs if another of its lane and priority is due before it. Served by the primary keys and run_claim.
+-- Serves: a worker whose claim goes along with the trigger that it waits for, or that was woken for this run.
 -- only: postgres
--- takes: one (tenant int, id uuid, worker text, lease bigint)
+-- takes: one (tenant int, id uuid, lane int, worker text, lease bigint)
 -- gives: (id uuid, tenant_id int, tenant text, workflow text, lane int, key text, priority int, attempt int,
 --   max_attempts int, version bigint, revision bigint, event_seq bigint, run_at bigint, due_at bigint, claimed_from
 --   int, has_mail bool, has_steps bool, watched int, input text, state text, error text, error_code text, last_error
@@ -133,11 +133,15 @@ SELECT o.id, o.tenant_id, l.tenant, l.name, o.lane, o.key, o.priority, o.attempt
 WITH ok AS (
     UPDATE holdfast.run r
        SET status = 1, claimed_from = r.status, due_at = r.run_at, version = r.version + 1, attempt = r.attempt + 1,
-           event_seq = r.event_seq + 1, leased_by = $3, started_at = t.now, updated_at = t.now,
-           run_at = CASE WHEN r.timeout_at > t.now THEN least(t.now + coalesce($4, w.lease), r.timeout_at)
-                         ELSE t.now + coalesce($4, w.lease) END
+           event_seq = r.event_seq + 1, leased_by = $4, started_at = coalesce(r.started_at, t.now),
+           updated_at = t.now,
+           run_at = CASE WHEN r.timeout_at > t.now THEN least(t.now + coalesce($5, w.lease), r.timeout_at)
+                         ELSE t.now + coalesce($5, w.lease) END
       FROM (SELECT holdfast.now() AS now OFFSET 0) t, holdfast.workflow w, holdfast.tenant n
-     WHERE r.tenant_id = $1 AND r.id = $2 AND r.status = 0 AND r.run_at <= t.now
+     WHERE r.ctid = ANY (ARRAY(SELECT f.ctid FROM holdfast.run f
+                                 WHERE f.tenant_id = $1 AND f.id = $2 AND f.lane = $3 AND f.status = 0
+                                   FOR NO KEY UPDATE SKIP LOCKED))
+       AND r.run_at <= t.now AND r.deleted_at IS NULL
        AND w.id = r.workflow_id AND NOT w.paused AND w.max_running IS NULL
        AND n.id = $1 AND NOT n.disabled
        AND NOT EXISTS (
@@ -149,11 +153,11 @@ WITH ok AS (
               r.due_at, r.claimed_from, r.has_mail, r.has_steps, r.watched, r.input, r.state, r.error, r.error_code,
               r.last_error, r.current_step, r.waiting_kind, r.waiting_token, r.waiting_until, r.wait_count,
               r.last_worker, r.subject, r.reference, r.tags, r.partition, r.trace, r.actor, r.parent, r.root,
-              r.timeout_at, r.created_at, r.started_at, coalesce($4, w.lease) AS lease, w.retry_base, w.retry_cap,
+              r.timeout_at, r.created_at, r.started_at, coalesce($5, w.lease) AS lease, w.retry_base, w.retry_cap,
               w.dead_letter, r.updated_at
 ), journal AS (
     INSERT INTO holdfast.event (run_id, seq, version, tenant_id, at, kind, name, actor)
-    SELECT o.id, o.event_seq, o.version, o.tenant_id, o.updated_at, 0, 'started', $3 FROM ok o
+    SELECT o.id, o.event_seq, o.version, o.tenant_id, o.updated_at, 0, 'started', $4 FROM ok o
 )
 SELECT o.id, o.tenant_id, o.tenant, o.name, o.lane, o.key, o.priority, o.attempt, o.max_attempts, o.version, o.revision,
        o.event_seq, o.run_at, o.due_at, o.claimed_from, o.has_mail, o.has_steps, o.watched, o.input, o.state, o.error,
