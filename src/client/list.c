@@ -14,7 +14,8 @@
 enum {
     DEFAULT_LIMIT = 50,
     FIRST_STEPS = 1000,     /* runs to look at before an index of rare ones is asked */
-    LAST_STEPS = 64000,     /* so many at once are looked at and no more */
+    FIRST_REACH = 2000,     /* entries of the queue to look at first */
+    MOST_STEPS = 1 << 28,   /* or entries to look at at once */
     MOST_CANDIDATES = 4000, /* to be looked at at once */
     GROWTH = 4,             /* of what is asked for from round to round */
 };
@@ -46,9 +47,12 @@ struct list {
     int64_t bytes;  /* in it */
     bool more;      /* one that matches and that the page has no room for */
     bool exhausted; /* no candidates are left in the range */
+    bool cut;       /* what was looked at last did not hold enough, but there is more */
     int candidates; /* to ask for at once */
     enum hf__stmt source;
-    int steps; /* of the newest to look at next, before the source is asked; 0: ask it */
+    int steps;  /* of the newest to look at next, before the source is asked; 0: ask it */
+    int walked; /* steps of the last time */
+    int reach;  /* entries of the queue that the source may look at next */
 };
 
 /* ---- Candidates ---- */
@@ -58,9 +62,18 @@ static bool by_queue(const hf_filter *filter)
     return filter->statuses || filter->workflow || filter->prefix || filter->overdue;
 }
 
-/* The index that leaves most runs out. Where there is none, all are looked at. */
-static enum hf__stmt source_of(const hf_filter *filter)
+/* PostgreSQL has no index of steps: each step would write an entry in all indexes of its run. */
+static bool by_step(const struct list *list)
 {
+    const hf_filter *filter = list->filter;
+    return filter->current_step && !filter->statuses && !filter->overdue &&
+           hf__engine_driver(list->client->engine)->statements[HF__STMT_FIND_BY_STEP].sql;
+}
+
+/* The index that leaves most runs out. Where there is none, all are looked at. */
+static enum hf__stmt source_of(const struct list *list)
+{
+    const hf_filter *filter = list->filter;
     if (!hf_id_is_zero(filter->parent))
         return HF__STMT_FIND_CHILDREN;
     if (filter->key && !filter->deleted)
@@ -75,6 +88,8 @@ static enum hf__stmt source_of(const hf_filter *filter)
         return HF__STMT_FIND_BY_FLOW_KEY;
     if (filter->deleted)
         return HF__STMT_FIND_DELETED;
+    if (by_step(list))
+        return HF__STMT_FIND_BY_STEP;
     if (filter->overdue)
         return HF__STMT_FIND_OVERDUE;
     if (by_queue(filter))
@@ -82,13 +97,22 @@ static enum hf__stmt source_of(const hf_filter *filter)
     return HF__STMT_FIND_NEWEST;
 }
 
-/* These have to collect what is in the queue and to sort it. */
-static bool collects(const struct list *list)
+/* These look into the queue, which has another order: they may end before they have found enough. */
+static bool is_queued(const struct list *list)
 {
     const hf_filter *filter = list->filter;
     return list->source == HF__STMT_FIND_OVERDUE ||
            (list->source == HF__STMT_FIND_BY_STATE &&
             (!filter->statuses || filter->statuses & 1u << HF_PENDING));
+}
+
+/* All regular runs with ids before the cursor were made before this. */
+static int64_t run_before(const struct list *list)
+{
+    int64_t ms = 0;
+    for (int i = 0; i < 6; i++)
+        ms = ms << 8 | list->before.bytes[i];
+    return (ms + ID_BEHIND + 1) * 1000;
 }
 
 /* What a source takes after the tenant, the cursor and how many. */
@@ -104,6 +128,7 @@ static hf_code fill_source(struct hf__ask *ask, const struct list *list, hf_erro
     case HF__STMT_FIND_BY_SUBJECT: c[0] = hf__text(filter->subject); return HF_OK;
     case HF__STMT_FIND_BY_TAG: c[0] = hf__text(filter->tag); return HF_OK;
     case HF__STMT_FIND_BY_FLOW_KEY: c[0] = hf__text(filter->flow_key); return HF_OK;
+    case HF__STMT_FIND_BY_STEP: c[0] = hf__text(filter->current_step); return HF_OK;
     case HF__STMT_FIND_ODD:
         c[0] = hf__uuid(&list->low);
         c[1] = hf__number_or_null(filter->created_after);
@@ -114,10 +139,12 @@ static hf_code fill_source(struct hf__ask *ask, const struct list *list, hf_erro
         c[0] = hf__text(filter->workflow);
         c[1] = hf__text(filter->prefix);
         c[2] = hf__text(end);
+        if (ask->stmt == HF__STMT_FIND_DELETED)
+            return filter->prefix && !end ? hf__nomem(err) : HF_OK;
+        c[3] = hf__number(is_queued(list) ? run_before(list) : 0);
+        c[4] = hf__number(list->reach);
         if (ask->stmt == HF__STMT_FIND_BY_STATE)
-            c[3] = hf__number(filter->statuses ? filter->statuses : (1u << HF_STATUS_COUNT) - 1);
-        if (ask->stmt == HF__STMT_COUNT_QUEUED)
-            c[3] = hf__number(filter->overdue);
+            c[5] = hf__number(filter->statuses ? filter->statuses : (1u << HF_STATUS_COUNT) - 1);
         return filter->prefix && !end ? hf__nomem(err) : HF_OK;
     }
 }
@@ -138,18 +165,6 @@ static hf_code find(struct list *list, struct hf__ask *ask, int most, hf_error *
         code = fill_source(ask, list, err);
     }
     return code == HF_OK ? hf__ask_send(ask, err) : code;
-}
-
-/* How many the source would collect, to a limit. */
-static hf_code count_queued(struct list *list, int64_t *out, int most, hf_error *err)
-{
-    struct hf__ask ask;
-    hf__ask_begin(&ask, list->client->engine, HF__STMT_COUNT_QUEUED);
-    hf_code code = find(list, &ask, most, err);
-    if (code == HF_OK)
-        *out = hf__as_number(hf__table_row(&ask.out, 0)[0]);
-    hf__ask_end(&ask);
-    return code;
 }
 
 /* ---- Rows ---- */
@@ -207,19 +222,19 @@ static hf_code read_rows(struct list *list, struct hf__ask *found, int count, hf
 
 /* ---- Pages ---- */
 
-/* The rows of those that were found. Where the newest that were looked at did not hold enough, the last row is the one to
- * go on from. */
+/* The rows of those that were found. Where what was looked at did not hold enough, the last row is the one to go on from. */
 static hf_code take_found(struct list *list, struct hf__ask *found, int most, hf_error *err)
 {
     int count = found->out.nrows;
     hf_id last = count > 0 ? hf__as_uuid(hf__table_row(&found->out, count - 1)[0]) : list->before;
-    bool goes_on = found->stmt == HF__STMT_FIND_NEWEST && count > 0 &&
-                   !hf__as_number(hf__table_row(&found->out, count - 1)[1]);
-    list->exhausted = count < most && !goes_on;
-    count -= goes_on;
+    list->cut = found->out.ncolumns == 2 && count > 0 &&
+                !hf__as_number(hf__table_row(&found->out, count - 1)[1]);
+    list->exhausted = count < most && !list->cut;
+    count -= list->cut;
     size_t had = list->page->count;
     hf_code code = count > 0 ? read_rows(list, found, count, err) : HF_OK;
-    list->before = last;
+    if (hf__id_compare(last, list->before) < 0)
+        list->before = last;
     /* One that fills the page by itself hid those behind it. */
     if (list->page->count > had && !list->more && list->bytes > PAGE_BYTES) {
         list->before = list->page->items[list->page->count - 1].id;
@@ -228,19 +243,30 @@ static hf_code take_found(struct list *list, struct hf__ask *found, int most, hf
     return code;
 }
 
-/* To look at more of the newest or to collect what is queued, whichever is less: who doubles his effort on both in turn does
- * not do much more than the better of them needs. */
-static hf_code choose_next(struct list *list, hf_error *err)
+static int more(int number)
 {
-    int64_t queued = 0;
-    int few = 2 * list->steps;
-    if (!collects(list) || list->steps * GROWTH > LAST_STEPS) {
+    return number < MOST_STEPS ? number * GROWTH : number;
+}
+
+static int first_steps(const struct list *list)
+{
+    int page = GROWTH * (list->limit + 1);
+    if (list->source != HF__STMT_FIND_BY_STATE && list->source != HF__STMT_FIND_OVERDUE)
+        return 0;
+    return page > FIRST_STEPS ? page : FIRST_STEPS;
+}
+
+/* To look at the queue and at runs in the order of their ids in turn, and at more of both each time: so it does not take much
+ * more than the better of them needs. Where the queue led on, the next runs may be what is looked for. */
+static void choose_next(struct list *list, bool got_on)
+{
+    if (list->steps > 0) {
+        list->walked = list->steps;
         list->steps = 0;
-        return HF_OK;
+    } else {
+        list->reach = more(list->reach);
+        list->steps = got_on ? first_steps(list) : more(list->walked);
     }
-    hf_code code = count_queued(list, &queued, few, err);
-    list->steps = queued < few ? 0 : list->steps * GROWTH;
-    return code;
 }
 
 /* One round: candidates, and the rows of those that match. What is common is among the newest; only where those are not
@@ -251,6 +277,7 @@ static hf_code go_on(struct list *list, hf_error *err)
     enum hf__stmt stmt = list->steps > 0 ? HF__STMT_FIND_NEWEST : list->source;
     bool exact = stmt == HF__STMT_FIND_NEWEST; /* looks at all filters by itself */
     int most = exact ? list->limit + 1 - (int)list->page->count : list->candidates;
+    hf_id from = list->before;
     hf__ask_begin(&found, list->client->engine, stmt);
     hf_code code = find(list, &found, most, err);
     if (code == HF_OK)
@@ -258,17 +285,9 @@ static hf_code go_on(struct list *list, hf_error *err)
     hf__ask_end(&found);
     if (!exact && list->candidates < MOST_CANDIDATES)
         list->candidates *= GROWTH;
-    if (code == HF_OK && list->steps > 0 && !list->more && !list->exhausted)
-        code = choose_next(list, err);
+    if (list->cut)
+        choose_next(list, hf__id_compare(list->before, from) < 0);
     return code;
-}
-
-static int first_steps(const struct list *list)
-{
-    int page = GROWTH * (list->limit + 1);
-    if (list->source != HF__STMT_FIND_BY_STATE && list->source != HF__STMT_FIND_OVERDUE)
-        return 0;
-    return page > FIRST_STEPS ? page : FIRST_STEPS;
 }
 
 /* ---- Ranges ---- */
@@ -296,8 +315,9 @@ static void enter(struct list *list, enum range range)
     list->range = range;
     list->exhausted = false;
     list->candidates = list->limit + 1;
-    list->source = range == WITHIN ? source_of(list->filter) : HF__STMT_FIND_ODD;
+    list->source = range == WITHIN ? source_of(list) : HF__STMT_FIND_ODD;
     list->steps = first_steps(list);
+    list->reach = FIRST_REACH;
 }
 
 /* Goes to the next range that may hold anything; false where there is none. */

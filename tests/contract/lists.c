@@ -399,6 +399,52 @@ static void rare_runs_are_found_behind_a_crowd_by_every_filter(void **state)
     expect_only(&any, deleted);
 }
 
+/* In the step where they ended, wait, are held, or begin again. */
+static void runs_are_found_by_their_step_wherever_they_stand(void **state)
+{
+    static const char *const steps[] = { "pack", "send", "pack" };
+    hf_filter filter = HF_FILTER_INIT;
+    hf_id ids[5];
+    (void)state;
+    for (int i = 0; i < 5; i++) {
+        const hf_claimed *held = claim_new();
+        ids[i] = held->run.id;
+        for (int k = 0; k < 3; k++) {
+            hf_step_record step = { .run = held->run.id,
+                                    .run_version = held->run.version,
+                                    .worker = WORKER,
+                                    .name = steps[k],
+                                    .status = "succeeded",
+                                    .data = "1" };
+            assert_ok(hf_step_save(fx.client, &step, &fx.error));
+        }
+        if (i == 0)
+            succeed(held);
+        if (i == 1)
+            wait_for_signal(held);
+        if (i == 2)
+            retry_after(held, HF_SECONDS(9));
+        if (i == 3)
+            fail_for_good(held);
+    }
+    filter.current_step = "pack";
+    assert_int_equal(count_over_pages(filter, 2), 5);
+    assert_int_equal(count_over_pages(filter, 50), 5);
+    filter.workflow = WORK;
+    assert_int_equal(count_over_pages(filter, 2), 5);
+    change(ids[0], HF_DELETE);
+    assert_int_equal(count_over_pages(filter, 2), 4);
+    filter.statuses = 1u << HF_LEASED;
+    expect_only(&filter, ids[4]);
+    filter.statuses = 0;
+    filter.deleted = true;
+    expect_only(&filter, ids[0]);
+    filter.current_step = "send";
+    assert_int_equal(count_over_pages(filter, 2), 0);
+    filter.deleted = false;
+    assert_int_equal(count_over_pages(filter, 2), 0);
+}
+
 static void a_crowd_is_paged_through_without_gaps_whatever_finds_it(void **state)
 {
     hf_filter filters[] = { HF_FILTER_INIT, HF_FILTER_INIT, HF_FILTER_INIT, HF_FILTER_INIT };
@@ -641,6 +687,7 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(pages_of_large_runs_end_early_and_leave_nothing_out),
     CONTRACT_TEST(a_run_larger_than_a_page_hides_nothing),
     CONTRACT_TEST(rare_runs_are_found_behind_a_crowd_by_every_filter),
+    CONTRACT_TEST(runs_are_found_by_their_step_wherever_they_stand),
     CONTRACT_TEST(a_crowd_is_paged_through_without_gaps_whatever_finds_it),
     CONTRACT_TEST(a_backlog_behind_a_crowd_is_paged_through_without_gaps),
     CONTRACT_TEST(no_run_is_lost_where_one_way_to_find_them_follows_another),

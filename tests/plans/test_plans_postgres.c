@@ -31,8 +31,9 @@ static const struct allowed {
     { "find_deleted", "sorts", "a page of each workflow" },
     { "find_by_flow_key", "sorts", "a page of each workflow" },
     { "find_by_state", "sorts",
-      "a page of each workflow and status, and what is pending and rare" },
-    { "find_overdue", "sorts", "what is due or past its deadline, and rare" },
+      "a page of each workflow and status, and what it reaches of the queue" },
+    { "find_overdue", "sorts",
+      "what is due or past its deadline, and what it reaches of the queue" },
     { "find_purgeable", "run: reads all of a tenant's", "walks once through all, page by page" },
     { "list_run_tasks", "sorts", "the tasks of one run" },
     { "count_children", "sorts", "the children of one run" },
@@ -276,9 +277,8 @@ static const struct finder {
     { HF__STMT_FIND_DELETED, "run_deleted_id" },
     { HF__STMT_FIND_BY_FLOW_KEY, "run_flow run_pkey" },
     { HF__STMT_FIND_ODD, "run_odd" },
-    { HF__STMT_FIND_BY_STATE, "run_state run_claim" },
-    { HF__STMT_FIND_OVERDUE, "run_claim run_state" },
-    { HF__STMT_COUNT_QUEUED, "run_claim" },
+    { HF__STMT_FIND_BY_STATE, "run_state run_claim run_keyed run_odd" },
+    { HF__STMT_FIND_OVERDUE, "run_timed run_claim run_state run_keyed run_odd" },
 };
 
 static void expect_indexes(const char *statement, const char *allowed_names, const json_t *node)

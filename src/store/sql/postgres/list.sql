@@ -180,80 +180,148 @@ SELECT r.id
    -- include: workflow_filter
  ORDER BY r.id DESC LIMIT $3;
 
--- name: find_by_state
--- Runs in some statuses (bits) that are not deleted, before a cursor: the newest of each workflow and status, of which
--- there are few, and of what is pending all. Served by run_state and run_claim. Serves: list, bulk operations, where
--- find_newest did not find enough.
--- takes: one (tenant int, before uuid, most int, workflow text, prefix text, prefix_end text, statuses int)
--- gives: (id uuid)
-SELECT n.id
-  FROM holdfast.workflow w
- CROSS JOIN LATERAL (
-    SELECT r.id
-      FROM generate_series(1, 6) s(status)
+-- piece: queued
+-- The newest of what is pending without a delay, which no index has in the order of ids: such runs are due when they were
+-- made, so run_claim has them by the time that their ids tell, but for 0.1 s ahead or 1 s behind. Of the 64 lanes and
+-- priorities whose newest entries are newest, `reach` entries are looked at. Rare enough to be looked at as well are runs
+-- whose ids tell another time, `reach` of them. All that is pending from the id `edge` on is found.
+WITH RECURSIVE head AS (
+    SELECT l.id AS lane, h.priority, h.run_at
+      FROM holdfast.workflow w
      CROSS JOIN LATERAL (
-        SELECT x.id FROM holdfast.run x
-         WHERE x.workflow_id = w.id AND x.status = s.status AND x.status + 0 >= 1 AND x.deleted_at IS NULL
-           AND x.id < $2
-         ORDER BY x.id DESC LIMIT $3) r
-     WHERE (1 << s.status) & $7 <> 0
-    UNION ALL
-    SELECT r.id
-      FROM holdfast.lane l
+        SELECT k.id FROM holdfast.lane k WHERE k.workflow_id = w.id AND k.id & 1 = 0 OFFSET 0) l
      CROSS JOIN LATERAL (
-        SELECT x.id FROM holdfast.run x
-         WHERE x.lane = l.id AND x.status <= 3 AND x.deleted_at IS NULL AND x.run_at IS NOT NULL
-           AND x.status = 0 AND x.id < $2 OFFSET 0) r
-     WHERE l.workflow_id = w.id AND $7 & 1 <> 0) n
- WHERE w.tenant_id = $1
-   -- include: workflow_filter
- ORDER BY n.id DESC LIMIT $3;
-
--- name: find_overdue
--- Runs that are due but not begun, or past their deadline, before a cursor: what lies in the past of run_claim, and what is
--- held. A deadline of what is not held is in run_claim as well.
--- Served by run_claim and run_state. Serves: list, bulk operations, where find_newest did not find enough.
--- takes: one (tenant int, before uuid, most int, workflow text, prefix text, prefix_end text)
--- gives: (id uuid)
-SELECT n.id
-  FROM holdfast.workflow w
- CROSS JOIN LATERAL (
-    -- include: heads
-    SELECT r.id
+        SELECT r.priority, r.run_at FROM holdfast.run r
+         WHERE r.lane = l.id AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
+         ORDER BY r.priority DESC, r.run_at LIMIT 1) h
+     WHERE w.tenant_id = $1 AND $7::bigint > 0
+       -- include: workflow_filter
+    -- include: lower_priorities
+), newest AS MATERIALIZED (
+    SELECT h.lane, h.priority, n.run_at, row_number() OVER (ORDER BY n.run_at DESC) AS place, count(*) OVER () AS heads
       FROM head h
      CROSS JOIN LATERAL (
-        SELECT x.id FROM holdfast.run x
-         WHERE x.lane = h.lane AND x.priority = h.priority AND x.run_at <= holdfast.now()
+        SELECT x.run_at FROM holdfast.run x
+         WHERE x.lane = h.lane AND x.priority = h.priority AND x.run_at < $7
            AND x.status <= 3 AND x.deleted_at IS NULL AND x.run_at IS NOT NULL
-           AND (x.status IN (0, 2) OR x.timeout_at <= holdfast.now()) AND x.id < $2 OFFSET 0) r
-    UNION
-    SELECT x.id FROM holdfast.run x
-     WHERE x.workflow_id = w.id AND x.status = 1 AND x.status + 0 >= 1 AND x.deleted_at IS NULL
-       AND x.timeout_at <= holdfast.now()
-       AND x.id < $2) n
- WHERE w.tenant_id = $1
-   -- include: workflow_filter
- ORDER BY n.id DESC LIMIT $3;
+         ORDER BY x.run_at DESC LIMIT 1) n
+), entry AS MATERIALIZED (
+    SELECT n.lane, n.priority, n.heads, x.id, x.run_at, x.plain
+      FROM newest n
+     CROSS JOIN LATERAL (
+        SELECT x.id, x.run_at, x.status = 0 AND x.run_at = x.created_at AS plain FROM holdfast.run x
+         WHERE x.lane = n.lane AND x.priority = n.priority AND x.run_at < $7
+           AND x.status <= 3 AND x.deleted_at IS NULL AND x.run_at IS NOT NULL
+         ORDER BY x.run_at DESC LIMIT $8 / least(n.heads, 64) + 1) x
+     WHERE n.place <= 64
+), odd AS MATERIALIZED (
+    SELECT x.id, x.status, x.deleted_at FROM holdfast.run x
+     WHERE x.tenant_id = $1 AND x.id < $2 AND $7 > 0
+       -- include: is_odd
+     ORDER BY x.id DESC LIMIT $8
+), cut AS MATERIALIZED (
+    SELECT max(c.run_at) AS run_at
+      FROM (SELECT min(e.run_at) AS run_at FROM entry e GROUP BY e.lane, e.priority, e.heads
+            HAVING count(*) > $8 / least(e.heads, 64)
+            UNION ALL
+            SELECT n.run_at FROM newest n WHERE n.place = 65) c
+), bound AS MATERIALIZED (
+    SELECT c.run_at,
+           greatest(CASE WHEN c.run_at IS NOT NULL
+                         THEN (lpad(to_hex(c.run_at / 1000 + 101), 12, '0') || repeat('0', 20))::uuid END,
+                    (SELECT o.id FROM odd o OFFSET $8 - 1)) AS edge
+      FROM cut c
+), queued AS (
+    SELECT e.id FROM entry e CROSS JOIN bound b
+     WHERE e.plain AND e.run_at > coalesce(b.run_at, -1) AND e.id < $2
+    UNION ALL
+    SELECT o.id FROM odd o WHERE o.status = 0 AND o.deleted_at IS NULL
+    UNION ALL
+    SELECT n.id
+      FROM holdfast.workflow w
+     CROSS JOIN LATERAL (
+        SELECT x.id FROM holdfast.run x
+         WHERE x.workflow_id = w.id AND x.status = 0 AND x.deleted_at IS NULL AND x.lane & 1 = 1
+           AND x.run_at = x.created_at AND x.id < $2
+         ORDER BY x.id DESC LIMIT $3) n
+     WHERE w.tenant_id = $1 AND $7 > 0
+       -- include: workflow_filter
+)
 
--- name: count_queued
--- How many runs some workflows have in run_claim, or how many of them are due there, to a limit: what find_by_state and
--- find_overdue would have to collect. The cursor is ignored. Served by run_claim. Serves: list, bulk operations, before they
--- collect.
--- takes: one (tenant int, before uuid, most int, workflow text, prefix text, prefix_end text, overdue bool)
--- gives: (count bigint)
-SELECT count(*)
-  FROM (SELECT 1
-          FROM holdfast.workflow w
-         CROSS JOIN LATERAL (
-            -- include: heads
-            SELECT 1
-              FROM head h
-             CROSS JOIN LATERAL (
-                SELECT 1 FROM holdfast.run x
-                 WHERE x.lane = h.lane AND x.priority = h.priority
-                   AND x.run_at <= CASE WHEN $7 THEN holdfast.now() ELSE 9223372036854775807 END
-                   AND x.status <= 3 AND x.deleted_at IS NULL AND x.run_at IS NOT NULL LIMIT $3) r
-             LIMIT $3) n
-         WHERE w.tenant_id = $1 AND ($2::uuid IS NULL OR true)
-           -- include: workflow_filter
-         LIMIT $3) c;
+-- piece: is_odd
+-- Whether the id of run `x` tells another time than the one at which it was made.
+AND x.in_time IS NULL AND uuid_send(x.id) NOT BETWEEN int8send((x.created_at / 1000 - 1000) << 16) AND int8send((x.created_at / 1000 + 101) << 16)
+
+-- name: find_by_state
+-- Runs in some statuses (bits) that are not deleted, before a cursor: the newest of each workflow and status, of which
+-- there are few, and of what is pending without a delay what `queued` tells, down to an id that follows: there it goes on.
+-- `run_before` is a time before which all runs before the cursor were made, unless their ids are wrong; 0: none that are
+-- pending. Served by run_state, run_claim, run_keyed and run_odd. Serves: list, bulk operations, where find_newest did not
+-- find enough.
+-- takes: one (tenant int, before uuid, most int, workflow text, prefix text, prefix_end text, run_before bigint,
+--   reach int, statuses int)
+-- gives: (id uuid, matches bool)
+-- include: queued
+SELECT f.id, f.matches
+  FROM ((SELECT DISTINCT n.id, true AS matches
+           FROM (SELECT r.id
+                   FROM holdfast.workflow w
+                  CROSS JOIN generate_series(0, 6) s(status)
+                  CROSS JOIN LATERAL (
+                     SELECT x.id FROM holdfast.run x
+                      WHERE x.workflow_id = w.id AND x.status = s.status AND x.deleted_at IS NULL
+                        AND (x.status + 0 >= 1 OR x.run_at <> x.created_at) AND x.id < $2
+                      ORDER BY x.id DESC LIMIT $3) r
+                  WHERE w.tenant_id = $1 AND (1 << s.status) & $9 <> 0
+                    -- include: workflow_filter
+                 UNION ALL
+                 SELECT q.id FROM queued q) n
+          WHERE n.id >= coalesce((SELECT b.edge FROM bound b), n.id)
+          ORDER BY n.id DESC LIMIT $3)
+        UNION ALL
+        SELECT b.edge, false FROM bound b WHERE b.edge IS NOT NULL) f
+ LIMIT $3;
+
+-- name: find_overdue
+-- Runs that are due but not begun, or past their deadline, before a cursor: what was delayed or waits and is due, what is
+-- held past its deadline, and of what is pending without a delay what `queued` tells, down to an id that follows: there it
+-- goes on. A deadline of what is not held is a time at which it is due. `run_before` as in find_by_state. Where more than
+-- `reach` were delayed or wait, nothing is told. Served by run_timed, run_state, run_claim, run_keyed and run_odd. Serves:
+-- list, bulk operations, where find_newest did not find enough.
+-- takes: one (tenant int, before uuid, most int, workflow text, prefix text, prefix_end text, run_before bigint,
+--   reach int)
+-- gives: (id uuid, matches bool)
+-- include: queued
+, timed AS MATERIALIZED (
+    SELECT r.id
+      FROM holdfast.workflow w
+     CROSS JOIN LATERAL (
+        SELECT x.id FROM holdfast.run x
+         WHERE x.workflow_id = w.id AND x.run_at <= holdfast.now() AND x.run_at IS NOT NULL AND x.status <> 1
+           AND x.status <= 3 AND x.deleted_at IS NULL AND (x.status + 0 >= 1 OR x.run_at <> x.created_at)
+         LIMIT $8 + 1) r
+     WHERE w.tenant_id = $1
+       -- include: workflow_filter
+     LIMIT $8 + 1
+), reached AS MATERIALIZED (
+    SELECT CASE WHEN (SELECT count(*) FROM timed) > $8 THEN $2 ELSE b.edge END AS edge FROM bound b
+)
+SELECT f.id, f.matches
+  FROM ((SELECT DISTINCT n.id, true AS matches
+           FROM (SELECT t.id FROM timed t WHERE t.id < $2
+                 UNION ALL
+                 SELECT x.id
+                   FROM holdfast.workflow w
+                  CROSS JOIN LATERAL (
+                     SELECT x.id FROM holdfast.run x
+                      WHERE x.workflow_id = w.id AND x.status = 1 AND x.status + 0 >= 1 AND x.deleted_at IS NULL
+                        AND x.timeout_at <= holdfast.now() AND x.id < $2 OFFSET 0) x
+                  WHERE w.tenant_id = $1
+                    -- include: workflow_filter
+                 UNION ALL
+                 SELECT q.id FROM queued q) n
+          WHERE n.id >= coalesce((SELECT e.edge FROM reached e), n.id)
+          ORDER BY n.id DESC LIMIT $3)
+        UNION ALL
+        SELECT e.edge, false FROM reached e WHERE e.edge IS NOT NULL) f
+ LIMIT $3;

@@ -59,7 +59,7 @@ SELECT r.deleted_at FROM holdfast.run r WHERE r.deleted_at >= $1 ORDER BY r.dele
 -- name: look_at_lanes
 -- The next lanes of flow keys, and whether they are idle: as new, and without a run, ended or deleted ones included. For a
 -- day after a migration none is: programs of the version before, which may not lock lanes, can still be at work. Served by
--- the primary keys of lane and schema_version, by run_claim and by run_lane. Serves: retention.
+-- the primary keys of lane and schema_version and by run_flow. Serves: retention.
 -- takes: one (after int, most int)
 -- gives: (lane int, idle bool)
 SELECT l.id,
@@ -67,10 +67,7 @@ SELECT l.id,
        AND (SELECT v.applied_at FROM holdfast.schema_version v ORDER BY v.version DESC LIMIT 1)
            <= holdfast.now() - 86400000000
        AND NOT EXISTS (SELECT 1 FROM holdfast.run r
-                        WHERE r.lane = l.id AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL OFFSET 0)
-       AND NOT EXISTS (SELECT 1 FROM holdfast.run r
-                        WHERE r.lane = l.id AND r.lane & 1 = 1
-                          AND (r.status >= 4 OR r.deleted_at IS NOT NULL OR r.run_at IS NULL) OFFSET 0)
+                        WHERE r.lane = l.id AND r.lane & 1 = 1 OFFSET 0)
   FROM holdfast.lane l
  WHERE l.id > $1 AND l.flow_key IS NOT NULL
  ORDER BY l.id LIMIT $2;
@@ -84,16 +81,13 @@ SELECT l.id,
 SELECT l.id FROM unnest($1::int[]) AS n(lane) JOIN holdfast.lane l ON l.id = n.lane FOR UPDATE OF l SKIP LOCKED;
 
 -- name: remove_lanes
--- Removes lanes that still are idle, as look_at_lanes says it. They were locked. Served by the primary key of lane, by
--- run_claim and by run_lane. Serves: retention.
+-- Removes lanes that still are idle, as look_at_lanes says it. They were locked. Served by the primary key of lane and by
+-- run_flow. Serves: retention.
 -- takes: rows (lane int)
 -- gives: (lane int)
 DELETE FROM holdfast.lane l USING unnest($1::int[]) AS n(lane)
  WHERE l.id = n.lane AND l.flow_key IS NOT NULL AND l.id & 1 = 1 AND l.weight = 1
    AND coalesce(l.rate_next, 0) <= holdfast.now()
    AND NOT EXISTS (SELECT 1 FROM holdfast.run r
-                    WHERE r.lane = l.id AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL OFFSET 0)
-   AND NOT EXISTS (SELECT 1 FROM holdfast.run r
-                    WHERE r.lane = l.id AND r.lane & 1 = 1
-                      AND (r.status >= 4 OR r.deleted_at IS NOT NULL OR r.run_at IS NULL) OFFSET 0)
+                    WHERE r.lane = l.id AND r.lane & 1 = 1 OFFSET 0)
 RETURNING l.id;

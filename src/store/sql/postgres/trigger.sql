@@ -146,7 +146,7 @@ SELECT n.id, 1, 1, t.tenant, t.now, 0, 'created', t.actor FROM t, unnest($2::uui
 
 -- name: ensure_lanes
 -- The lanes of flow keys that new runs need, made where they are missing. Two that make one at once wait for each
--- other, so the rows are sorted. Their numbers are odd: run_lane goes by that. Served by lane_key. Serves: trigger with a
+-- other, so the rows are sorted. Their numbers are odd: run_flow goes by that. Served by lane_key. Serves: trigger with a
 -- flow key, before insert_runs.
 -- takes: rows (tenant int, workflow text, flow_key text)
 -- gives: nothing

@@ -21,16 +21,6 @@ AND (r.deleted_at IS NOT NULL) = ?17 AND (?18 IS NULL OR l.flow_key = ?18)
 AND (?4 IS NULL OR w.name = ?4) AND (?5 IS NULL OR (w.name >= ?5 AND w.name < ?6))
 AND (?4 IS NOT NULL OR substr(?5, 1, 9) = 'holdfast.' OR w.name < 'holdfast.' OR w.name >= 'holdfast/')
 
--- piece: heads_of_filter
--- As heads, of the workflows that a filter takes.
-WITH RECURSIVE head (lane, priority) AS (
-    SELECT l.id, 2147483648
-      FROM workflow w CROSS JOIN lane l ON l.workflow_id = w.id
-     WHERE w.tenant_id = ?1
-       -- include: workflow_filter
-    -- include: lower_priorities
-)
-
 -- name: read_runs
 -- Those of the runs named (JSON, newest first) that match, until they are `most` or hold more than `bytes` together;
 -- total is what they hold so far. `brief` leaves input, state, result and error out. What was found a moment ago is
@@ -163,6 +153,26 @@ SELECT n.id
          WHERE w.tenant_id = ?1) n
  ORDER BY n.id DESC LIMIT ?3;
 
+-- name: find_by_step
+-- Runs whose last step has a name, before a cursor: those that nobody holds, and of those that are held, of which there are
+-- few, all. Served by run_step and run_state. Serves: list, bulk operations.
+-- only: sqlite
+-- takes: one (tenant int, before uuid, most int, current_step text)
+-- gives: (id uuid)
+SELECT n.id
+  FROM (SELECT f.id
+          FROM (SELECT r.id FROM run r INDEXED BY run_step
+                 WHERE r.tenant_id = ?1 AND r.current_step = ?4 AND r.current_step IS NOT NULL AND r.status <> 1
+                   AND r.id < ?2
+                 ORDER BY r.id DESC LIMIT ?3) f
+        UNION ALL
+        SELECT r.id
+          FROM workflow w
+         CROSS JOIN run r INDEXED BY run_state ON r.workflow_id = w.id AND r.status = 1 AND r.status + 0 >= 1
+                AND r.deleted_at IS NULL AND r.current_step = ?4 AND r.id < ?2
+         WHERE w.tenant_id = ?1) n
+ ORDER BY n.id DESC LIMIT ?3;
+
 -- name: find_odd
 -- Runs of a tenant, deleted or not, between two ids and made in a span of time, whose ids tell another time than the one at
 -- which they were made. Served by run_odd, which is empty where clocks are right. Serves: list, bulk operations by time.
@@ -193,72 +203,142 @@ SELECT r.id
    -- include: workflow_filter
  ORDER BY r.id DESC LIMIT ?3;
 
+-- piece: queued
+-- The newest of what is pending without a delay, which no index has in the order of ids: such runs are due when they were
+-- made, so run_claim has them by the time that their ids tell, but for 0.1 s ahead or 1 s behind. Of the 64 lanes and
+-- priorities whose newest entries are newest, `reach` entries are looked at. Rare enough to be looked at as well are runs
+-- whose ids tell another time, `reach` of them. All that is pending from the id `edge` on is found; 0: all.
+WITH RECURSIVE head (lane, priority) AS (
+    SELECT l.id, 2147483648
+      FROM workflow w CROSS JOIN lane l INDEXED BY lane_even ON l.workflow_id = w.id AND l.id & 1 = 0
+     WHERE w.tenant_id = ?1 AND ?7 > 0
+       -- include: workflow_filter
+    -- include: lower_priorities
+), newest AS MATERIALIZED (
+    SELECT h.*
+      FROM (SELECT h.lane, h.priority,
+                   (SELECT x.run_at FROM run x INDEXED BY run_claim
+                     WHERE x.lane = h.lane AND x.priority = h.priority AND x.run_at < ?7
+                       AND x.status <= 3 AND x.deleted_at IS NULL AND x.run_at IS NOT NULL
+                     ORDER BY x.run_at DESC LIMIT 1) AS run_at
+              FROM head h WHERE h.priority IS NOT NULL LIMIT -1) h
+     WHERE h.run_at IS NOT NULL
+     ORDER BY h.run_at DESC LIMIT 65
+), cut AS MATERIALIZED (
+    SELECT max(c.run_at) AS run_at
+      FROM (SELECT (SELECT x.run_at FROM run x INDEXED BY run_claim
+                     WHERE x.lane = n.lane AND x.priority = n.priority AND x.run_at < ?7
+                       AND x.status <= 3 AND x.deleted_at IS NULL AND x.run_at IS NOT NULL
+                     ORDER BY x.run_at DESC LIMIT 1 OFFSET ?8 / (SELECT count(*) FROM newest)) AS run_at
+              FROM newest n
+            UNION ALL
+            SELECT * FROM (SELECT n.run_at FROM newest n LIMIT 1 OFFSET 64)) c
+), bound AS MATERIALIZED (
+    SELECT c.run_at,
+           max(CASE WHEN c.run_at IS NULL THEN x''
+                    ELSE holdfast_uuid(printf('%08x-%04x-0000-0000-000000000000', c.run_at / 1000 + 101 >> 16,
+                                              c.run_at / 1000 + 101 & 65535)) END,
+               coalesce((SELECT x.id FROM run x INDEXED BY run_odd
+                          WHERE x.tenant_id = ?1 AND x.id < ?2 AND ?7 > 0
+                            -- include: is_odd
+                          ORDER BY x.id DESC LIMIT 1 OFFSET ?8 - 1), x'')) AS edge
+      FROM cut c
+), queued AS (
+    SELECT x.id
+      FROM bound b CROSS JOIN newest n
+     CROSS JOIN run x INDEXED BY run_claim ON x.lane = n.lane AND x.priority = n.priority
+            AND x.run_at > coalesce(b.run_at, -1) AND x.run_at < ?7
+            AND x.status <= 3 AND x.deleted_at IS NULL AND x.run_at IS NOT NULL
+            AND x.status = 0 AND x.run_at = x.created_at AND x.id < ?2
+    UNION
+    SELECT x.id FROM run x INDEXED BY run_odd
+     WHERE x.tenant_id = ?1 AND x.id < ?2 AND x.id >= (SELECT b.edge FROM bound b) AND ?7 > 0
+       AND x.status = 0 AND x.deleted_at IS NULL
+       -- include: is_odd
+    UNION
+    SELECT x.id
+      FROM workflow w
+     CROSS JOIN run x INDEXED BY run_keyed ON x.workflow_id = w.id AND x.status = 0 AND x.deleted_at IS NULL
+            AND x.lane & 1 = 1 AND x.run_at = x.created_at AND x.id < ?2
+            AND x.id >= coalesce((SELECT y.id FROM run y INDEXED BY run_keyed
+                                   WHERE y.workflow_id = w.id AND y.status = 0 AND y.deleted_at IS NULL
+                                     AND y.lane & 1 = 1 AND y.run_at = y.created_at AND y.id < ?2
+                                   ORDER BY y.id DESC LIMIT 1 OFFSET ?3 - 1), x'')
+     WHERE w.tenant_id = ?1 AND ?7 > 0
+       -- include: workflow_filter
+)
+
+-- piece: is_odd
+-- Whether the id of run `x` tells another time than the one at which it was made.
+AND x.in_time IS NULL AND hex(x.id) NOT BETWEEN printf('%012X', x.created_at / 1000 - 1000) AND printf('%012X', x.created_at / 1000 + 101)
+
 -- name: find_by_state
 -- Runs in some statuses (bits) that are not deleted, before a cursor: the newest of each workflow and status, of which
--- there are few, and of what is pending all. Served by run_state and run_claim. Serves: list, bulk operations, where
--- find_newest did not find enough.
--- takes: one (tenant int, before uuid, most int, workflow text, prefix text, prefix_end text, statuses int)
--- gives: (id uuid)
-SELECT n.id
-  FROM (SELECT r.id
-          FROM workflow w
-         CROSS JOIN json_each('[1,2,3,4,5,6]') s
-         CROSS JOIN run r INDEXED BY run_state ON r.workflow_id = w.id AND r.status = s.value AND r.status + 0 >= 1
-                AND r.deleted_at IS NULL AND r.id < ?2
-                AND r.id >= coalesce((SELECT x.id FROM run x INDEXED BY run_state
-                                       WHERE x.workflow_id = w.id AND x.status = s.value AND x.status + 0 >= 1
-                                         AND x.deleted_at IS NULL AND x.id < ?2
-                                       ORDER BY x.id DESC LIMIT 1 OFFSET ?3 - 1), x'')
-         WHERE w.tenant_id = ?1 AND (1 << s.value) & ?7 <> 0
-           -- include: workflow_filter
-        UNION ALL
-        SELECT r.id
-          FROM workflow w
-         CROSS JOIN lane l ON l.workflow_id = w.id
-         CROSS JOIN run r INDEXED BY run_claim ON r.lane = l.id AND r.status <= 3 AND r.deleted_at IS NULL
-                AND r.run_at IS NOT NULL AND r.status = 0 AND r.id < ?2
-         WHERE w.tenant_id = ?1 AND ?7 & 1 <> 0
-           -- include: workflow_filter
-           ) n
- ORDER BY n.id DESC LIMIT ?3;
+-- there are few, and of what is pending without a delay what `queued` tells, down to an id that follows: there it goes on.
+-- `run_before` is a time before which all runs before the cursor were made, unless their ids are wrong; 0: none that are
+-- pending. Served by run_state, run_claim, run_keyed and run_odd. Serves: list, bulk operations, where find_newest did not
+-- find enough.
+-- takes: one (tenant int, before uuid, most int, workflow text, prefix text, prefix_end text, run_before bigint,
+--   reach int, statuses int)
+-- gives: (id uuid, matches bool)
+-- include: queued
+SELECT f.id, f.matches
+  FROM (SELECT n.id, true AS matches
+          FROM (SELECT r.id
+                  FROM workflow w
+                 CROSS JOIN json_each('[0,1,2,3,4,5,6]') s
+                 CROSS JOIN run r INDEXED BY run_state ON r.workflow_id = w.id AND r.status = s.value
+                        AND r.deleted_at IS NULL AND (r.status + 0 >= 1 OR r.run_at <> r.created_at) AND r.id < ?2
+                        AND r.id >= coalesce((SELECT x.id FROM run x INDEXED BY run_state
+                                               WHERE x.workflow_id = w.id AND x.status = s.value AND x.deleted_at IS NULL
+                                                 AND (x.status + 0 >= 1 OR x.run_at <> x.created_at) AND x.id < ?2
+                                               ORDER BY x.id DESC LIMIT 1 OFFSET ?3 - 1), x'')
+                 WHERE w.tenant_id = ?1 AND (1 << s.value) & ?9 <> 0
+                   -- include: workflow_filter
+                UNION
+                SELECT q.id FROM queued q) n
+         WHERE n.id >= (SELECT b.edge FROM bound b)
+         ORDER BY n.id DESC LIMIT ?3) f
+UNION ALL
+SELECT b.edge, false FROM bound b WHERE length(b.edge) = 16
+ LIMIT ?3;
 
 -- name: find_overdue
--- Runs that are due but not begun, or past their deadline, before a cursor: what lies in the past of run_claim, and what is
--- held. A deadline of what is not held is in run_claim as well.
--- Served by run_claim and run_state. Serves: list, bulk operations, where find_newest did not find enough.
--- takes: one (tenant int, before uuid, most int, workflow text, prefix text, prefix_end text)
--- gives: (id uuid)
--- include: heads_of_filter
-SELECT n.id
-  FROM (SELECT r.id
-          FROM head h
-         CROSS JOIN run r INDEXED BY run_claim ON r.lane = h.lane AND r.priority = h.priority
-                AND r.run_at <= holdfast_now() AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
-                AND (r.status IN (0, 2) OR r.timeout_at <= holdfast_now())
-                AND r.id < ?2
-         WHERE h.priority IS NOT NULL
-        UNION
-        SELECT r.id
-          FROM workflow w
-         CROSS JOIN run r INDEXED BY run_state ON r.workflow_id = w.id AND r.status = 1 AND r.status + 0 >= 1
-                AND r.deleted_at IS NULL AND r.timeout_at <= holdfast_now() AND r.id < ?2
-         WHERE w.tenant_id = ?1
-           -- include: workflow_filter
-           ) n
- ORDER BY n.id DESC LIMIT ?3;
-
--- name: count_queued
--- How many runs some workflows have in run_claim, or how many of them are due there, to a limit: what find_by_state and
--- find_overdue would have to collect. The cursor is ignored. Served by run_claim. Serves: list, bulk operations, before they
--- collect.
--- takes: one (tenant int, before uuid, most int, workflow text, prefix text, prefix_end text, overdue bool)
--- gives: (count bigint)
--- include: heads_of_filter
-SELECT count(*)
-  FROM (SELECT 1
-          FROM head h
-         CROSS JOIN run r INDEXED BY run_claim ON r.lane = h.lane AND r.priority = h.priority
-                AND r.run_at <= CASE WHEN ?7 THEN holdfast_now() ELSE 9223372036854775807 END
-                AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
-         WHERE h.priority IS NOT NULL
-         LIMIT ?3) c;
+-- Runs that are due but not begun, or past their deadline, before a cursor: what was delayed or waits and is due, what is
+-- held past its deadline, and of what is pending without a delay what `queued` tells, down to an id that follows: there it
+-- goes on. A deadline of what is not held is a time at which it is due. `run_before` as in find_by_state. Where more than
+-- `reach` were delayed or wait, nothing is told. Served by run_timed, run_state, run_claim, run_keyed and run_odd. Serves:
+-- list, bulk operations, where find_newest did not find enough.
+-- takes: one (tenant int, before uuid, most int, workflow text, prefix text, prefix_end text, run_before bigint,
+--   reach int)
+-- gives: (id uuid, matches bool)
+-- include: queued
+, timed AS MATERIALIZED (
+    SELECT r.id
+      FROM workflow w
+     CROSS JOIN run r INDEXED BY run_timed ON r.workflow_id = w.id AND r.run_at <= holdfast_now()
+            AND r.run_at IS NOT NULL AND r.status <> 1 AND r.status <= 3 AND r.deleted_at IS NULL
+            AND (r.status + 0 >= 1 OR r.run_at <> r.created_at)
+     WHERE w.tenant_id = ?1
+       -- include: workflow_filter
+     LIMIT ?8 + 1
+), reached AS MATERIALIZED (
+    SELECT CASE WHEN (SELECT count(*) FROM timed) > ?8 THEN ?2 ELSE b.edge END AS edge FROM bound b
+)
+SELECT f.id, f.matches
+  FROM (SELECT n.id, true AS matches
+          FROM (SELECT t.id FROM timed t WHERE t.id < ?2
+                UNION
+                SELECT r.id
+                  FROM workflow w
+                 CROSS JOIN run r INDEXED BY run_state ON r.workflow_id = w.id AND r.status = 1 AND r.status + 0 >= 1
+                        AND r.deleted_at IS NULL AND r.timeout_at <= holdfast_now() AND r.id < ?2
+                 WHERE w.tenant_id = ?1
+                   -- include: workflow_filter
+                UNION
+                SELECT q.id FROM queued q) n
+         WHERE n.id >= (SELECT e.edge FROM reached e)
+         ORDER BY n.id DESC LIMIT ?3) f
+UNION ALL
+SELECT e.edge, false FROM reached e WHERE length(e.edge) = 16
+ LIMIT ?3;

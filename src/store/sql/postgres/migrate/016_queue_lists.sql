@@ -1,0 +1,29 @@
+-- Lists of what is pending or overdue, however large the backlog is and wherever it lies. Nothing of this is written by a
+-- trigger without a delay and without a flow key: such runs are due when they were made, so that run_claim has them in the
+-- order in which they were made. Statements can be repeated: a try may break off between them.
+-- holdfast: no transaction
+-- Where runs stand, by workflow: also those that are pending and were delayed or tried again.
+DROP INDEX CONCURRENTLY IF EXISTS holdfast.run_state;
+;;
+CREATE INDEX CONCURRENTLY run_state ON holdfast.run (workflow_id, status, id)
+    WHERE deleted_at IS NULL AND (status + 0 >= 1 OR run_at <> created_at);
+;;
+-- What is pending without a delay in lanes of flow keys, of which there are too many to look into each.
+DROP INDEX CONCURRENTLY IF EXISTS holdfast.run_keyed;
+;;
+CREATE INDEX CONCURRENTLY run_keyed ON holdfast.run (workflow_id, id)
+    WHERE lane & 1 = 1 AND status = 0 AND deleted_at IS NULL AND run_at = created_at;
+;;
+DROP INDEX CONCURRENTLY IF EXISTS holdfast.lane_even;
+;;
+CREATE INDEX CONCURRENTLY lane_even ON holdfast.lane (workflow_id) WHERE id & 1 = 0;
+;;
+-- What was delayed or waits, by the time at which it is due.
+DROP INDEX CONCURRENTLY IF EXISTS holdfast.run_timed;
+;;
+CREATE INDEX CONCURRENTLY run_timed ON holdfast.run (workflow_id, run_at)
+    WHERE run_at IS NOT NULL AND (status + 0 >= 1 OR run_at <> created_at) AND status <> 1 AND status <= 3
+      AND deleted_at IS NULL;
+;;
+-- What run_flow has as well.
+DROP INDEX CONCURRENTLY IF EXISTS holdfast.run_lane;
