@@ -66,7 +66,7 @@ static bool by_queue(const hf_filter *filter)
 static bool by_step(const struct list *list)
 {
     const hf_filter *filter = list->filter;
-    return filter->current_step && !filter->statuses && !filter->overdue &&
+    return filter->current_step && !by_queue(filter) &&
            hf__engine_driver(list->client->engine)->statements[HF__STMT_FIND_BY_STEP].sql;
 }
 

@@ -358,11 +358,21 @@ static void undecide(struct hf__batch *batch)
     }
 }
 
+/* A lone trigger: of a run that is new for certain, and due, the id goes out as well. */
+static void tell_trigger(const struct hf__batch *batch, struct hf__wake *wake)
+{
+    const struct hf__op *op = batch->ops[0];
+    wake->urgent = batch->count == 1 && op->kind == HF__OP_TRIGGER;
+    if (wake->urgent && batch->sheets[HF__STMT_INSERT_PLAIN_RUNS].in.nrows == 1 &&
+        !op->trigger.spec->run_at && !op->trigger.spec->delay)
+        wake->fresh = &op->trigger.id;
+}
+
 static hf_code commit_and_answer(struct hf__batch *batch, bool *unknown, hf_error *err)
 {
     const struct hf__driver *driver = batch->flusher->driver;
     struct hf__wake wake = hf__wake_of(batch);
-    wake.urgent = batch->count == 1 && batch->ops[0]->kind == HF__OP_TRIGGER;
+    tell_trigger(batch, &wake);
     if (hf__claim_is_urgent(batch))
         driver->foretell(batch->flusher->conn, hf__claim_foretell, batch);
     hf_code code = driver->commit(batch->flusher->conn, &wake, unknown, err);

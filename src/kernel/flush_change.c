@@ -242,6 +242,7 @@ void hf__change_decide(struct hf__batch *batch, struct hf__op *op)
     if (!row) {
         hf__op_end(op, HF_NOT_FOUND, "there is no such run in this tenant");
     } else if (is_done(batch, op)) {
+        batch->leases_lost |= op->change.action == HF_CANCEL; /* nobody may have been told */
         hf__op_ok(op);
     } else if (change && change->expected_revision && change->expected_revision != row->revision) {
         hf__op_end(op, HF_REVISION, "the run is at revision %lld, not %lld: read it again",

@@ -201,7 +201,7 @@ void hf__beat_alarm(hf_worker *worker)
 {
     pthread_mutex_lock(&worker->lock);
     worker->alarmed_at = hf__monotonic_us();
-    if (!worker->alarm && worker->held) {
+    if (!worker->alarm) {
         worker->alarm = worker->alarmed_at + ALARMED_AFTER;
         pthread_cond_broadcast(&worker->beat);
     }

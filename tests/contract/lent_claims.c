@@ -1,8 +1,10 @@
 /* Claims that a sleeping worker lends: to a trigger of its own process, with which they share a commit, and to the thread
  * that hears of others.
  * SPDX-License-Identifier: Apache-2.0 */
+#include <libpq-fe.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <time.h>
 
 #include "client/client.h"
@@ -300,6 +302,56 @@ static void a_run_that_is_heard_of_waits_for_one_that_is_due_before(void **state
     assert_string_equal(get(out.id)->result, "3");
 }
 
+static void put_hex(hf_id id, char out[HF_ID_TEXT])
+{
+    char text[HF_ID_TEXT];
+    hf_id_format(id, text);
+    for (const char *c = text; *c; c++)
+        if (*c != '-')
+            *out++ = *c;
+    *out = '\0';
+}
+
+/* True: it came. */
+static bool hears(PGconn *listener, const char *part)
+{
+    bool heard = false;
+    for (int i = 0; i < NAPS_MOST && !heard; i++) {
+        PGnotify *notify;
+        PQconsumeInput(listener);
+        while ((notify = PQnotifies(listener)) != NULL) {
+            heard |= strstr(notify->extra, part) != NULL;
+            PQfreemem(notify);
+        }
+        nap();
+    }
+    return heard;
+}
+
+static void the_wake_up_for_a_lone_run_names_it(void **state)
+{
+    hf_trigger_spec spec = spec_of(WORK);
+    hf_triggered out;
+    char hex[HF_ID_TEXT];
+    hf_client *beside = fx.backend == BACKEND_POSTGRES ? open_beside() : NULL;
+    (void)state;
+    if (!beside)
+        return;
+    PGconn *listener = PQconnectdb(fx.url);
+    PQclear(PQexec(listener, "LISTEN holdfast_wake"));
+    start_worker(2);
+    assert_ok(hf_trigger(beside, &out, &spec, &fx.error)); /* tells the lane's number */
+    finish(out.id);
+    await(&worker->standing_by);
+    assert_ok(hf_trigger(beside, &out, &spec, &fx.error));
+    put_hex(out.id, hex);
+    assert_true(hears(listener, text_of("#%s", hex)));
+    finish(out.id);
+    end_worker();
+    PQfinish(listener);
+    hf_close(beside);
+}
+
 /* Any login may send wake-ups. */
 static void a_false_wake_up_brings_no_run_that_the_worker_does_not_serve(void **state)
 {
@@ -310,12 +362,8 @@ static void a_false_wake_up_brings_no_run_that_the_worker_does_not_serve(void **
     define("other");
     hf_id other = trigger("other");
     await(&worker->standing_by);
-    char text[HF_ID_TEXT], hex[HF_ID_TEXT], *end = hex;
-    hf_id_format(other, text);
-    for (const char *c = text; *c; c++)
-        if (*c != '-')
-            *end++ = *c;
-    *end = '\0';
+    char hex[HF_ID_TEXT];
+    put_hex(other, hex);
     sql("SELECT pg_notify('holdfast_wake', w.lane || '@1#%s') FROM workflow w WHERE w.name = '%s' "
         "AND "
         "w.tenant_id = %d",
@@ -353,6 +401,7 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(a_run_of_the_lane_that_somebody_has_locked_holds_up_neither_trigger_nor_claim),
     CONTRACT_TEST(a_run_of_another_process_is_claimed_where_it_is_heard_of),
     CONTRACT_TEST(a_run_that_is_heard_of_waits_for_one_that_is_due_before),
+    CONTRACT_TEST(the_wake_up_for_a_lone_run_names_it),
     CONTRACT_TEST(a_false_wake_up_brings_no_run_that_the_worker_does_not_serve),
     CONTRACT_TEST(a_claim_made_while_listening_may_be_refused),
     CONTRACT_TEST(a_claim_made_while_listening_may_not_happen),

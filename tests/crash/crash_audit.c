@@ -1,4 +1,5 @@
-/* Compares the journal with the state in a whole store that nobody is working on. Prints what does not hold.
+/* Compares the journal with the state in a whole store, in one transaction: workers may do chores meanwhile. Prints what does
+ * not hold.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "support/invariants.h"
 
@@ -59,6 +60,7 @@ static bool audit_postgres(const char *url)
     bool good = PQstatus(conn) == CONNECTION_OK;
     if (good) {
         PQclear(PQexec(conn, "SET search_path = holdfast"));
+        PQclear(PQexec(conn, "BEGIN ISOLATION LEVEL REPEATABLE READ"));
         good = audit((struct invariants_source){
             .query = ask_postgres, .arg = conn, .id_format = "CAST(%s AS text)" });
     } else {
@@ -73,8 +75,9 @@ static bool audit_sqlite(const char *path)
     sqlite3 *handle = NULL;
     bool good = sqlite3_open_v2(path, &handle, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK;
     if (good)
-        good = audit((struct invariants_source){
-            .query = ask_sqlite, .arg = handle, .id_format = "hex(%s)" });
+        good = sqlite3_exec(handle, "BEGIN", NULL, NULL, NULL) == SQLITE_OK &&
+               audit((struct invariants_source){
+                   .query = ask_sqlite, .arg = handle, .id_format = "hex(%s)" });
     else
         printf("%s\n", sqlite3_errmsg(handle));
     sqlite3_close(handle);

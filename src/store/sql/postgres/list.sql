@@ -182,9 +182,9 @@ SELECT r.id
 
 -- piece: queued
 -- The newest of what is pending without a delay, which no index has in the order of ids: such runs are due when they were
--- made, so run_claim has them by the time that their ids tell, but for 0.1 s ahead or 1 s behind. Of the 64 lanes and
--- priorities whose newest entries are newest, `reach` entries are looked at. Rare enough to be looked at as well are runs
--- whose ids tell another time, `reach` of them. All that is pending from the id `edge` on is found.
+-- made, so run_claim has them by the time that their ids tell, but for 0.1 s ahead or 1 s behind. Of the lanes and
+-- priorities whose newest entries are newest, 64 or a thirty-second of `reach`, `reach` entries are looked at. Those of flow
+-- keys, and those whose ids tell another time, have an index. All that is pending from the id `edge` on is found.
 WITH RECURSIVE head AS (
     SELECT l.id AS lane, h.priority, h.run_at
       FROM holdfast.workflow w
@@ -212,51 +212,41 @@ WITH RECURSIVE head AS (
         SELECT x.id, x.run_at, x.status = 0 AND x.run_at = x.created_at AS plain FROM holdfast.run x
          WHERE x.lane = n.lane AND x.priority = n.priority AND x.run_at < $7
            AND x.status <= 3 AND x.deleted_at IS NULL AND x.run_at IS NOT NULL
-         ORDER BY x.run_at DESC LIMIT $8 / least(n.heads, 64) + 1) x
-     WHERE n.place <= 64
-), odd AS MATERIALIZED (
-    SELECT x.id, x.status, x.deleted_at FROM holdfast.run x
-     WHERE x.tenant_id = $1 AND x.id < $2 AND $7 > 0
-       -- include: is_odd
-     ORDER BY x.id DESC LIMIT $8
+         ORDER BY x.run_at DESC LIMIT $8 / least(n.heads, greatest(64, $8 / 32)) + 1) x
+     WHERE n.place <= greatest(64, $8 / 32)
 ), cut AS MATERIALIZED (
     SELECT max(c.run_at) AS run_at
       FROM (SELECT min(e.run_at) AS run_at FROM entry e GROUP BY e.lane, e.priority, e.heads
-            HAVING count(*) > $8 / least(e.heads, 64)
+            HAVING count(*) > $8 / least(e.heads, greatest(64, $8 / 32))
             UNION ALL
-            SELECT n.run_at FROM newest n WHERE n.place = 65) c
+            SELECT n.run_at FROM newest n WHERE n.place = greatest(64, $8 / 32) + 1) c
 ), bound AS MATERIALIZED (
-    SELECT c.run_at,
-           greatest(CASE WHEN c.run_at IS NOT NULL
-                         THEN (lpad(to_hex(c.run_at / 1000 + 101), 12, '0') || repeat('0', 20))::uuid END,
-                    (SELECT o.id FROM odd o OFFSET $8 - 1)) AS edge
-      FROM cut c
+    SELECT c.run_at, (lpad(to_hex(c.run_at / 1000 + 101), 12, '0') || repeat('0', 20))::uuid AS edge FROM cut c
 ), queued AS (
     SELECT e.id FROM entry e CROSS JOIN bound b
      WHERE e.plain AND e.run_at > coalesce(b.run_at, -1) AND e.id < $2
-    UNION ALL
-    SELECT o.id FROM odd o WHERE o.status = 0 AND o.deleted_at IS NULL
     UNION ALL
     SELECT n.id
       FROM holdfast.workflow w
      CROSS JOIN LATERAL (
         SELECT x.id FROM holdfast.run x
-         WHERE x.workflow_id = w.id AND x.status = 0 AND x.deleted_at IS NULL AND x.lane & 1 = 1
-           AND x.run_at = x.created_at AND x.id < $2
+         WHERE x.workflow_id = w.id AND x.status = 0 AND x.deleted_at IS NULL AND x.run_at = x.created_at AND x.id < $2
+           -- include: is_keyed
          ORDER BY x.id DESC LIMIT $3) n
      WHERE w.tenant_id = $1 AND $7 > 0
        -- include: workflow_filter
 )
 
--- piece: is_odd
--- Whether the id of run `x` tells another time than the one at which it was made.
-AND x.in_time IS NULL AND uuid_send(x.id) NOT BETWEEN int8send((x.created_at / 1000 - 1000) << 16) AND int8send((x.created_at / 1000 + 101) << 16)
+-- piece: is_keyed
+-- Whether run `x` has a flow key, or an id that tells another time than the one at which it was made.
+AND (x.lane & 1 = 1 OR x.in_time IS NULL AND uuid_send(x.id) NOT BETWEEN int8send((x.created_at / 1000 - 1000) << 16)
+                                                                    AND int8send((x.created_at / 1000 + 101) << 16))
 
 -- name: find_by_state
 -- Runs in some statuses (bits) that are not deleted, before a cursor: the newest of each workflow and status, of which
 -- there are few, and of what is pending without a delay what `queued` tells, down to an id that follows: there it goes on.
 -- `run_before` is a time before which all runs before the cursor were made, unless their ids are wrong; 0: none that are
--- pending. Served by run_state, run_claim, run_keyed and run_odd. Serves: list, bulk operations, where find_newest did not
+-- pending. Served by run_state, run_claim and run_keyed. Serves: list, bulk operations, where find_newest did not
 -- find enough.
 -- takes: one (tenant int, before uuid, most int, workflow text, prefix text, prefix_end text, run_before bigint,
 --   reach int, statuses int)
@@ -286,7 +276,7 @@ SELECT f.id, f.matches
 -- Runs that are due but not begun, or past their deadline, before a cursor: what was delayed or waits and is due, what is
 -- held past its deadline, and of what is pending without a delay what `queued` tells, down to an id that follows: there it
 -- goes on. A deadline of what is not held is a time at which it is due. `run_before` as in find_by_state. Where more than
--- `reach` were delayed or wait, nothing is told. Served by run_timed, run_state, run_claim, run_keyed and run_odd. Serves:
+-- `reach` were delayed or wait, nothing is told. Served by run_timed, run_state, run_claim and run_keyed. Serves:
 -- list, bulk operations, where find_newest did not find enough.
 -- takes: one (tenant int, before uuid, most int, workflow text, prefix text, prefix_end text, run_before bigint,
 --   reach int)

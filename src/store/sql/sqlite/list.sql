@@ -205,9 +205,9 @@ SELECT r.id
 
 -- piece: queued
 -- The newest of what is pending without a delay, which no index has in the order of ids: such runs are due when they were
--- made, so run_claim has them by the time that their ids tell, but for 0.1 s ahead or 1 s behind. Of the 64 lanes and
--- priorities whose newest entries are newest, `reach` entries are looked at. Rare enough to be looked at as well are runs
--- whose ids tell another time, `reach` of them. All that is pending from the id `edge` on is found; 0: all.
+-- made, so run_claim has them by the time that their ids tell, but for 0.1 s ahead or 1 s behind. Of the lanes and
+-- priorities whose newest entries are newest, 64 or a thirty-second of `reach`, `reach` entries are looked at. Those of flow
+-- keys, and those whose ids tell another time, have an index. All that is pending from the id `edge` on is found; empty: all.
 WITH RECURSIVE head (lane, priority) AS (
     SELECT l.id, 2147483648
       FROM workflow w CROSS JOIN lane l INDEXED BY lane_even ON l.workflow_id = w.id AND l.id & 1 = 0
@@ -223,7 +223,7 @@ WITH RECURSIVE head (lane, priority) AS (
                      ORDER BY x.run_at DESC LIMIT 1) AS run_at
               FROM head h WHERE h.priority IS NOT NULL LIMIT -1) h
      WHERE h.run_at IS NOT NULL
-     ORDER BY h.run_at DESC LIMIT 65
+     ORDER BY h.run_at DESC LIMIT max(64, ?8 / 32) + 1
 ), cut AS MATERIALIZED (
     SELECT max(c.run_at) AS run_at
       FROM (SELECT (SELECT x.run_at FROM run x INDEXED BY run_claim
@@ -232,16 +232,12 @@ WITH RECURSIVE head (lane, priority) AS (
                      ORDER BY x.run_at DESC LIMIT 1 OFFSET ?8 / (SELECT count(*) FROM newest)) AS run_at
               FROM newest n
             UNION ALL
-            SELECT * FROM (SELECT n.run_at FROM newest n LIMIT 1 OFFSET 64)) c
+            SELECT * FROM (SELECT n.run_at FROM newest n LIMIT 1 OFFSET max(64, ?8 / 32))) c
 ), bound AS MATERIALIZED (
     SELECT c.run_at,
-           max(CASE WHEN c.run_at IS NULL THEN x''
-                    ELSE holdfast_uuid(printf('%08x-%04x-0000-0000-000000000000', c.run_at / 1000 + 101 >> 16,
-                                              c.run_at / 1000 + 101 & 65535)) END,
-               coalesce((SELECT x.id FROM run x INDEXED BY run_odd
-                          WHERE x.tenant_id = ?1 AND x.id < ?2 AND ?7 > 0
-                            -- include: is_odd
-                          ORDER BY x.id DESC LIMIT 1 OFFSET ?8 - 1), x'')) AS edge
+           CASE WHEN c.run_at IS NULL THEN x''
+                ELSE holdfast_uuid(printf('%08x-%04x-0000-0000-000000000000', c.run_at / 1000 + 101 >> 16,
+                                          c.run_at / 1000 + 101 & 65535)) END AS edge
       FROM cut c
 ), queued AS (
     SELECT x.id
@@ -251,32 +247,30 @@ WITH RECURSIVE head (lane, priority) AS (
             AND x.status <= 3 AND x.deleted_at IS NULL AND x.run_at IS NOT NULL
             AND x.status = 0 AND x.run_at = x.created_at AND x.id < ?2
     UNION
-    SELECT x.id FROM run x INDEXED BY run_odd
-     WHERE x.tenant_id = ?1 AND x.id < ?2 AND x.id >= (SELECT b.edge FROM bound b) AND ?7 > 0
-       AND x.status = 0 AND x.deleted_at IS NULL
-       -- include: is_odd
-    UNION
     SELECT x.id
       FROM workflow w
      CROSS JOIN run x INDEXED BY run_keyed ON x.workflow_id = w.id AND x.status = 0 AND x.deleted_at IS NULL
-            AND x.lane & 1 = 1 AND x.run_at = x.created_at AND x.id < ?2
-            AND x.id >= coalesce((SELECT y.id FROM run y INDEXED BY run_keyed
-                                   WHERE y.workflow_id = w.id AND y.status = 0 AND y.deleted_at IS NULL
-                                     AND y.lane & 1 = 1 AND y.run_at = y.created_at AND y.id < ?2
-                                   ORDER BY y.id DESC LIMIT 1 OFFSET ?3 - 1), x'')
+            AND x.run_at = x.created_at AND x.id < ?2
+            -- include: is_keyed
+            AND x.id >= coalesce((SELECT x.id FROM run x INDEXED BY run_keyed
+                                   WHERE x.workflow_id = w.id AND x.status = 0 AND x.deleted_at IS NULL
+                                     AND x.run_at = x.created_at AND x.id < ?2
+                                     -- include: is_keyed
+                                   ORDER BY x.id DESC LIMIT 1 OFFSET ?3 - 1), x'')
      WHERE w.tenant_id = ?1 AND ?7 > 0
        -- include: workflow_filter
 )
 
--- piece: is_odd
--- Whether the id of run `x` tells another time than the one at which it was made.
-AND x.in_time IS NULL AND hex(x.id) NOT BETWEEN printf('%012X', x.created_at / 1000 - 1000) AND printf('%012X', x.created_at / 1000 + 101)
+-- piece: is_keyed
+-- Whether run `x` has a flow key, or an id that tells another time than the one at which it was made.
+AND (x.lane & 1 = 1 OR x.in_time IS NULL AND hex(x.id) NOT BETWEEN printf('%012X', x.created_at / 1000 - 1000)
+                                                              AND printf('%012X', x.created_at / 1000 + 101))
 
 -- name: find_by_state
 -- Runs in some statuses (bits) that are not deleted, before a cursor: the newest of each workflow and status, of which
 -- there are few, and of what is pending without a delay what `queued` tells, down to an id that follows: there it goes on.
 -- `run_before` is a time before which all runs before the cursor were made, unless their ids are wrong; 0: none that are
--- pending. Served by run_state, run_claim, run_keyed and run_odd. Serves: list, bulk operations, where find_newest did not
+-- pending. Served by run_state, run_claim and run_keyed. Serves: list, bulk operations, where find_newest did not
 -- find enough.
 -- takes: one (tenant int, before uuid, most int, workflow text, prefix text, prefix_end text, run_before bigint,
 --   reach int, statuses int)
@@ -307,7 +301,7 @@ SELECT b.edge, false FROM bound b WHERE length(b.edge) = 16
 -- Runs that are due but not begun, or past their deadline, before a cursor: what was delayed or waits and is due, what is
 -- held past its deadline, and of what is pending without a delay what `queued` tells, down to an id that follows: there it
 -- goes on. A deadline of what is not held is a time at which it is due. `run_before` as in find_by_state. Where more than
--- `reach` were delayed or wait, nothing is told. Served by run_timed, run_state, run_claim, run_keyed and run_odd. Serves:
+-- `reach` were delayed or wait, nothing is told. Served by run_timed, run_state, run_claim and run_keyed. Serves:
 -- list, bulk operations, where find_newest did not find enough.
 -- takes: one (tenant int, before uuid, most int, workflow text, prefix text, prefix_end text, run_before bigint,
 --   reach int)

@@ -3,16 +3,24 @@
 -- order in which they were made. Statements can be repeated: a try may break off between them.
 -- holdfast: no transaction
 -- Where runs stand, by workflow: also those that are pending and were delayed or tried again.
-DROP INDEX CONCURRENTLY IF EXISTS holdfast.run_state;
+-- The old one serves until the new one is there.
+DROP INDEX CONCURRENTLY IF EXISTS holdfast.run_state_new;
 ;;
-CREATE INDEX CONCURRENTLY run_state ON holdfast.run (workflow_id, status, id)
+CREATE INDEX CONCURRENTLY run_state_new ON holdfast.run (workflow_id, status, id)
     WHERE deleted_at IS NULL AND (status + 0 >= 1 OR run_at <> created_at);
 ;;
--- What is pending without a delay in lanes of flow keys, of which there are too many to look into each.
+DROP INDEX CONCURRENTLY IF EXISTS holdfast.run_state;
+;;
+ALTER INDEX holdfast.run_state_new RENAME TO run_state;
+;;
+-- What is pending without a delay in lanes of flow keys, of which there are too many to look into each, or with an id that
+-- tells another time.
 DROP INDEX CONCURRENTLY IF EXISTS holdfast.run_keyed;
 ;;
 CREATE INDEX CONCURRENTLY run_keyed ON holdfast.run (workflow_id, id)
-    WHERE lane & 1 = 1 AND status = 0 AND deleted_at IS NULL AND run_at = created_at;
+    WHERE status = 0 AND deleted_at IS NULL AND run_at = created_at
+      AND (lane & 1 = 1 OR in_time IS NULL AND uuid_send(id) NOT BETWEEN int8send((created_at / 1000 - 1000) << 16)
+                                                                    AND int8send((created_at / 1000 + 101) << 16));
 ;;
 DROP INDEX CONCURRENTLY IF EXISTS holdfast.lane_even;
 ;;

@@ -7,9 +7,12 @@ DROP INDEX run_state;
 CREATE INDEX run_state ON run (workflow_id, status, id)
     WHERE deleted_at IS NULL AND (status + 0 >= 1 OR run_at <> created_at);
 
--- What is pending without a delay in lanes of flow keys, of which there are too many to look into each.
+-- What is pending without a delay in lanes of flow keys, of which there are too many to look into each, or with an id that
+-- tells another time.
 CREATE INDEX run_keyed ON run (workflow_id, id)
-    WHERE lane & 1 = 1 AND status = 0 AND deleted_at IS NULL AND run_at = created_at;
+    WHERE status = 0 AND deleted_at IS NULL AND run_at = created_at
+      AND (lane & 1 = 1 OR in_time IS NULL AND hex(id) NOT BETWEEN printf('%012X', created_at / 1000 - 1000)
+                                                              AND printf('%012X', created_at / 1000 + 101));
 CREATE INDEX lane_even ON lane (workflow_id) WHERE id & 1 = 0;
 
 -- What was delayed or waits, by the time at which it is due.
