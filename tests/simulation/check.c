@@ -88,9 +88,10 @@ void check_open(struct world *world)
                        "(SELECT count(*) FROM signal WHERE run_id = ?1 AND type = 'timer' AND "
                        "payload = ?2)");
     sql->held = prepare(world, "SELECT count(*) FROM run WHERE lane = ?1 AND status = 1 AND "
-                               "deleted_at IS NULL AND run_at > ?2");
-    sql->due = prepare(world, "SELECT min(run_at) FROM run WHERE status <= 3 AND deleted_at IS "
-                              "NULL AND (lane <> ?1 OR status = 1)");
+                               "(deleted_at IS NULL OR ?3) AND run_at > ?2");
+    sql->due = prepare(world, "SELECT min(run_at) FROM run WHERE status <= 3 AND "
+                              "(deleted_at IS NULL AND (lane <> ?1 OR status = 1) "
+                              "OR lane = ?1 AND status = 1 AND run_at > ?2)");
 }
 
 void check_close(struct world *world)
@@ -453,25 +454,34 @@ void check_job(struct world *world, const struct job *job)
 /* ---- What a claim brings ---- */
 
 /* One that was deleted counts until its lease ends; a holder who comes back after that is one too many. */
-int limit_left(struct world *world)
+static int left_of_limit(struct world *world, bool beside_deleted)
 {
     sqlite3_stmt *stmt = world->sql.held;
     if (!world->max_running)
         return INT_MAX;
     sqlite3_bind_int(stmt, 1, world->lanes[0]);
     sqlite3_bind_int64(stmt, 2, world->now);
+    sqlite3_bind_int(stmt, 3, beside_deleted);
     return world->max_running - (int)first_number(stmt);
+}
+
+/* One that was deleted while it was held counts until its lease ends. */
+int limit_left(struct world *world)
+{
+    return left_of_limit(world, true);
 }
 
 int64_t next_due(struct world *world)
 {
     sqlite3_bind_int(world->sql.due, 1, limit_left(world) <= 0 ? world->lanes[0] : 0);
+    sqlite3_bind_int64(world->sql.due, 2, world->now);
     return first_number(world->sql.due);
 }
 
+/* Where the clock is set back, the lease of one that was deleted may have ended before. */
 void check_limit(struct world *world)
 {
-    int left = limit_left(world);
+    int left = left_of_limit(world, false);
     if (left < 0)
         breach(world, "%d runs are held at once; the limit is %d", world->max_running - left,
                world->max_running);
