@@ -167,7 +167,7 @@ static int wait_for_more(void)
  * added beforehand on PostgreSQL alone: there the migration bears with that. */
 static int oldest_worked_with(void)
 {
-    return on_postgres ? 1 : 12;
+    return on_postgres ? 1 : 15;
 }
 
 static void a_store_is_migrated_while_older_programs_work(void **state)

@@ -31,7 +31,7 @@ UPDATE holdfast.task t SET status = 3, version = t.version + 1, completed_at = t
    AND NOT EXISTS (SELECT 1 FROM holdfast.run r WHERE r.tenant_id = t.tenant_id AND r.id = t.run_id AND r.status <= 3);
 ;;
 -- Cancels a run that is not finished, its children and what it asked of people. Its holder, if it has one,
--- is told.
+-- finds out at its next sign of life.
 CREATE OR REPLACE FUNCTION holdfast.cancel(
     run               uuid,
     reason            text   DEFAULT NULL,
@@ -87,9 +87,6 @@ BEGIN
     IF EXISTS (SELECT 1 FROM holdfast.run c WHERE c.tenant_id = tenant_no AND c.parent = cancel.run
                   AND c.parent IS NOT NULL AND c.status <= 3) THEN
         PERFORM holdfast.start_cancel_children(tenant_no, run);
-    END IF;
-    IF target.status = 1 THEN
-        PERFORM pg_notify('holdfast_wake', '!leases');
     END IF;
     IF target.watched >= 1 THEN
         PERFORM holdfast.wake_watchers(run);

@@ -20,8 +20,5 @@ CREATE INDEX run_timed ON run (workflow_id, run_at)
     WHERE run_at IS NOT NULL AND (status + 0 >= 1 OR run_at <> created_at) AND status <> 1 AND status <= 3
       AND deleted_at IS NULL;
 
--- What run_flow has as well.
-DROP INDEX run_lane;
-
 -- Runs by their last step, while nobody holds them: steps do not write it, and runs without steps are not in it.
 CREATE INDEX run_step ON run (tenant_id, current_step, id) WHERE current_step IS NOT NULL AND status <> 1;
