@@ -34,8 +34,14 @@ int64_t hf__field_number(const struct hf__field *field, const void *record)
 /* A line break outside of a string may be any white space, and inside it cannot be. */
 static void add_json_on_one_line(struct hf__buffer *out, const char *json)
 {
-    for (; *json; json++)
-        hf__buffer_add(out, *json == '\n' || *json == '\r' || *json == '\t' ? " " : json, 1);
+    while (*json) {
+        size_t span = strcspn(json, "\n\r\t");
+        hf__buffer_add(out, json, span);
+        json += span;
+        size_t breaks = strspn(json, "\n\r\t");
+        hf__buffer_add(out, " ", breaks > 0);
+        json += breaks;
+    }
 }
 
 void hf__json_add_text(struct hf__buffer *out, const char *text)

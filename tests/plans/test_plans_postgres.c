@@ -8,7 +8,7 @@
 #include "sql/scratch.h"
 #include "store/postgres.h"
 
-enum { RUNS = 200000 };
+enum { RUNS = 50000 };
 
 static struct scratch scratch;
 static char complaints[16384];

@@ -19,7 +19,7 @@
 #include "store/sqlite.h"
 #include "store/statements.h"
 
-enum { RUNS = 200000 };
+enum { RUNS = 50000 };
 
 static char directory[] = "/tmp/holdfast-plans-XXXXXX";
 static char path[64];

@@ -22,7 +22,7 @@
 #define HOST "Host: localhost\r\n"
 
 /* All runs or events together fit into no socket's buffer. */
-enum { PAYLOAD = 900000, COUNT = 20, CLIENTS = 3 };
+enum { PAYLOAD = 900000, COUNT = 8, CLIENTS = 3 };
 
 static hf_client *client;
 static struct hf__server *server;
