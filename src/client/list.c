@@ -62,18 +62,9 @@ static bool by_queue(const hf_filter *filter)
     return filter->statuses || filter->workflow || filter->prefix || filter->overdue;
 }
 
-/* PostgreSQL has no index of steps: each step would write an entry in all indexes of its run. */
-static bool by_step(const struct list *list)
-{
-    const hf_filter *filter = list->filter;
-    return filter->current_step && !by_queue(filter) &&
-           hf__engine_driver(list->client->engine)->statements[HF__STMT_FIND_BY_STEP].sql;
-}
-
 /* The index that leaves most runs out. Where there is none, all are looked at. */
-static enum hf__stmt source_of(const struct list *list)
+static enum hf__stmt source_of(const hf_filter *filter)
 {
-    const hf_filter *filter = list->filter;
     if (!hf_id_is_zero(filter->parent))
         return HF__STMT_FIND_CHILDREN;
     if (filter->key && !filter->deleted)
@@ -88,7 +79,7 @@ static enum hf__stmt source_of(const struct list *list)
         return HF__STMT_FIND_BY_FLOW_KEY;
     if (filter->deleted)
         return HF__STMT_FIND_DELETED;
-    if (by_step(list))
+    if (filter->current_step && !by_queue(filter))
         return HF__STMT_FIND_BY_STEP;
     if (filter->overdue)
         return HF__STMT_FIND_OVERDUE;
@@ -315,7 +306,7 @@ static void enter(struct list *list, enum range range)
     list->range = range;
     list->exhausted = false;
     list->candidates = list->limit + 1;
-    list->source = range == WITHIN ? source_of(list) : HF__STMT_FIND_ODD;
+    list->source = range == WITHIN ? source_of(list->filter) : HF__STMT_FIND_ODD;
     list->steps = first_steps(list);
     list->reach = FIRST_REACH;
 }

@@ -456,6 +456,7 @@ int fixture_tear_down(void **state)
         .id_format = fx.backend == BACKEND_POSTGRES ? "CAST(%s AS text)" : "hex(%s)",
         .tenants = tenants,
         .now = now(),
+        .rests = fx.backend == BACKEND_POSTGRES,
     };
     (void)state;
     snprintf(tenants, sizeof tenants, "'%s', '%s'", fx.tenant, fx.other_tenant);

@@ -1,5 +1,6 @@
-/* Lists of what is pending or overdue are exact, whatever the queue holds: random mixtures of runs with and without delays,
- * retries, priorities, flow keys and deadlines, whose ids are more or less right, beside a list of everything. A12.
+/* Lists of what is pending, overdue or at a step are exact, whatever the queue holds: random mixtures of runs with and
+ * without delays, retries, priorities, flow keys, deadlines and steps, whose ids are more or less right, beside a list of
+ * everything. A12.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "contract/fixture.h"
 
@@ -13,6 +14,10 @@ enum { WORKFLOWS = 6, SPREAD = 3, NEW = 5 };
 
 static const char *const workflows[WORKFLOWS] = { "old.one", "old.two",   "mid.one",
                                                   "mid.two", "mid.three", "new.one" };
+
+/* Which they are is a choice of each turn, so that runs come back to some and leave others. */
+enum { STEPS = 3 };
+static const char *const steps[STEPS] = { "pack", "send", "bill" };
 
 static struct hf__random dice;
 static int64_t skew; /* us that the clock of whoever triggers is ahead */
@@ -69,10 +74,25 @@ static void trigger_some(hf_id *ids, int count, const char *workflow)
         ids[i] = answers[i].id;
 }
 
+static void save_some_steps(const hf_claimed *held)
+{
+    hf_step_record step = { .run = held->run.id,
+                            .run_version = held->run.version,
+                            .worker = WORKER,
+                            .status = "succeeded",
+                            .data = "1" };
+    for (int i = roll(4); i > 0; i--) {
+        step.name = steps[roll(STEPS)];
+        assert_ok(hf_step_save(fx.client, &step, &fx.error));
+    }
+}
+
 static void work_on(const hf_claimed *held)
 {
     hf_transition t = turn_of(held, HF_TURN_WAIT);
     t.waiting_until = now() + HF_SECONDS(1 + roll(300));
+    t.current_step = roll(3) ? NULL : steps[roll(STEPS)];
+    save_some_steps(held);
     switch (roll(5)) {
     case 0: break; /* stays with its holder */
     case 1: retry_after(held, HF_SECONDS(roll(2) ? roll(300) : 0)); break;
@@ -132,6 +152,8 @@ static bool is_wanted(const hf_run *run, const hf_filter *filter)
            (!filter->workflow || strcmp(run->workflow, filter->workflow) == 0) &&
            (!filter->prefix ||
             strncmp(run->workflow, filter->prefix, strlen(filter->prefix)) == 0) &&
+           (!filter->current_step ||
+            (run->current_step && strcmp(run->current_step, filter->current_step) == 0)) &&
            (!filter->overdue || is_overdue(run));
 }
 
@@ -177,6 +199,9 @@ static void expect_exact_lists(uint64_t seed)
         { .version = any.version, .statuses = pending | 1u << HF_WAITING, .workflow = "old.two" },
         { .version = any.version, .workflow = "old.two" },
         { .version = any.version, .statuses = pending, .workflow = workflows[SPREAD] },
+        { .version = any.version, .current_step = steps[0] },
+        { .version = any.version, .current_step = steps[1], .workflow = "old.two" },
+        { .version = any.version, .current_step = steps[2], .statuses = 1u << HF_LEASED },
         { .version = any.version, .overdue = true },
         { .version = any.version, .overdue = true, .prefix = "old." },
         { .version = any.version, .overdue = true, .workflow = "old.two", .statuses = pending },
@@ -188,6 +213,8 @@ static void expect_exact_lists(uint64_t seed)
     for (size_t i = 0; i < sizeof filters / sizeof *filters; i++) {
         expect_exact(all, count, filters[i], 200);
         expect_exact(all, count, filters[i], 1000);
+        if (filters[i].current_step) /* which few have */
+            expect_exact(all, count, filters[i], 20);
     }
 }
 

@@ -62,7 +62,7 @@ static bool audit_postgres(const char *url)
         PQclear(PQexec(conn, "SET search_path = holdfast"));
         PQclear(PQexec(conn, "BEGIN ISOLATION LEVEL REPEATABLE READ"));
         good = audit((struct invariants_source){
-            .query = ask_postgres, .arg = conn, .id_format = "CAST(%s AS text)" });
+            .query = ask_postgres, .arg = conn, .id_format = "CAST(%s AS text)", .rests = true });
     } else {
         printf("%s\n", PQerrorMessage(conn));
     }

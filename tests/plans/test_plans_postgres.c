@@ -25,11 +25,12 @@ static const struct allowed {
 } allowed[] = {
     { "count_runs", "run: reads all of a tenant's", "counts what an operator's filter matches" },
     { "find_newest", "run: reads all of a tenant's",
-      "for what has no index, which is the step; else not beyond some runs, or ids of a time" },
+      "a page of what has no filter; else not beyond some runs, or ids of a time" },
     { "read_runs", "sorts", "the candidates of one page" },
     { "find_by_key", "sorts", "one run of each workflow" },
     { "find_deleted", "sorts", "a page of each workflow" },
     { "find_by_flow_key", "sorts", "a page of each workflow" },
+    { "find_by_step", "sorts", "a page, and what is held" },
     { "find_by_state", "sorts",
       "a page of each workflow and status, and what it reaches of the queue" },
     { "find_overdue", "sorts",
@@ -107,10 +108,10 @@ static const char *text_of(const json_t *node, const char *name)
 static bool is_narrow(const char *condition)
 {
     static const char *const columns[] = {
-        "(id ",        "run_id ",          " id ",       "lane ",     "key ",     "parent ",
-        "(tag ",       "workflow_id ",     "subject ",   " tag ",     ".parent ", "slot ",
-        "outbox_id ",  "subscription_id ", "reference ", "assignee ", "due_at",   "(xid ",
-        "(deleted_at "
+        "(id ",         "run_id ",          " id ",       "lane ",     "key ",     "parent ",
+        "(tag ",        "workflow_id ",     "subject ",   " tag ",     ".parent ", "slot ",
+        "outbox_id ",   "subscription_id ", "reference ", "assignee ", "due_at",   "(xid ",
+        "(deleted_at ", "rest_step "
     };
     for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
         if (strstr(condition, columns[i]))
@@ -228,12 +229,14 @@ static void fill(int runs)
                       "SELECT w.lane, 1, w.id FROM holdfast.workflow w ON CONFLICT DO NOTHING");
     pg_do(scratch.pg,
           "INSERT INTO holdfast.run (tenant_id, id, workflow_id, lane, status, priority, run_at, "
-          "created_at, updated_at, key, parent, subject, reference, event_seq) "
+          "created_at, updated_at, key, parent, subject, reference, current_step, rest_step, "
+          "event_seq) "
           "SELECT 1, gen_random_uuid(), w.id, w.lane, CASE WHEN n %% 50 = 0 THEN n / 50 %% 4 ELSE "
           "4 END, "
           "n %% 5, CASE WHEN n %% 50 = 0 THEN holdfast.now() + n END, n, n, "
           "CASE WHEN n %% 3 = 0 THEN 'k' || n || random() END, "
-          "CASE WHEN n %% 7 = 0 THEN gen_random_uuid() END, 's' || n, 'r' || n, 1 "
+          "CASE WHEN n %% 7 = 0 THEN gen_random_uuid() END, 's' || n, 'r' || n, 'step-' || n %% 9, "
+          "'step-' || n %% 9, 1 "
           "FROM generate_series(1, %d) n JOIN holdfast.workflow w ON w.name = 'w' || n %% 100 + 1",
           runs);
     pg_do(scratch.pg,
@@ -276,6 +279,7 @@ static const struct finder {
     { HF__STMT_FIND_CHILDREN, "run_parent" },
     { HF__STMT_FIND_DELETED, "run_deleted_id" },
     { HF__STMT_FIND_BY_FLOW_KEY, "run_flow run_pkey" },
+    { HF__STMT_FIND_BY_STEP, "run_step run_state" },
     { HF__STMT_FIND_ODD, "run_odd" },
     { HF__STMT_FIND_BY_STATE, "run_state run_claim run_keyed run_odd" },
     { HF__STMT_FIND_OVERDUE, "run_timed run_claim run_state run_keyed run_odd" },

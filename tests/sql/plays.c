@@ -87,6 +87,26 @@ static void is_leased(struct play *play)
     hf_claims_free(claim_one(play, "work"));
 }
 
+static void save_step(struct play *play, const hf_claimed *held, const char *name)
+{
+    const hf_step_record step = { .run = held->run.id,
+                                  .run_version = held->run.version,
+                                  .worker = "anna",
+                                  .name = name,
+                                  .status = "succeeded",
+                                  .data = "1" };
+    assert_ok(hf_step_save(play->client, &step, err));
+}
+
+static void is_leased_after_steps(struct play *play)
+{
+    is_pending(play);
+    hf_claims *claims = claim_one(play, "work");
+    save_step(play, &claims->items[0], "pack");
+    save_step(play, &claims->items[0], "send");
+    hf_claims_free(claims);
+}
+
 static void is_leased_with_a_pause_to_come(struct play *play)
 {
     is_leased(play);
@@ -342,6 +362,7 @@ static const struct situation situations[] = {
     { "pending", is_pending },
     { "delayed", is_delayed },
     { "leased", is_leased },
+    { "leased, after steps", is_leased_after_steps },
     { "leased, with a pause to come", is_leased_with_a_pause_to_come },
     { "waiting", is_waiting },
     { "waiting until a time", is_waiting_until_a_time },
@@ -427,6 +448,7 @@ void the_journal_equals_the_state(void **state)
         .query = query,
         .id_format = "CAST(%s AS text)",
         .now = pg_number(scratch.pg, "SELECT holdfast.now()"),
+        .rests = true,
     };
     if (!invariants_hold(&source, complaint, sizeof complaint))
         fail_msg("%s", complaint);

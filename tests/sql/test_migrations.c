@@ -163,8 +163,8 @@ static int wait_for_more(void)
     return atomic_load(&finished) - before;
 }
 
-/* The older program says what this one says, for want of its own statements. These need the column in_time, which can be
- * added beforehand on PostgreSQL alone: there the migration bears with that. */
+/* The older program says what this one says, for want of its own statements. These need the columns in_time and rest_step,
+ * which can be added beforehand on PostgreSQL alone: there the migrations bear with that. */
 static int oldest_worked_with(void)
 {
     return on_postgres ? 1 : 15;
@@ -181,7 +181,8 @@ static void a_store_is_migrated_while_older_programs_work(void **state)
     busy = open_old(oldest_worked_with());
     assert_int_equal(meddle("SELECT max(version) FROM @schema_version"), oldest_worked_with());
     if (on_postgres)
-        pg_do(scratch.pg, "ALTER TABLE holdfast.run ADD COLUMN in_time boolean");
+        pg_do(scratch.pg, "ALTER TABLE holdfast.run ADD COLUMN in_time boolean, "
+                          "ADD COLUMN rest_step text COLLATE \"C\"");
     hf_workflow work = { .name = "work" };
     assert_ok(hf_workflow_put(busy, &work, 0, err));
     for (int i = 0; i < TRIGGERERS + WORKERS; i++)
@@ -306,6 +307,120 @@ static void what_depends_on_an_sql_function_goes_on_working(void **state)
     pg_do(scratch.pg, "DROP OWNED BY %1$s; DROP ROLE %1$s", role);
 }
 
+/* ---- Steps of before ---- */
+
+enum { AT_A_STEP = 2500 }; /* more than are written at once */
+
+static int64_t listed_at(hf_client *client, const char *step)
+{
+    hf_filter filter = HF_FILTER_INIT;
+    hf_runs *page = NULL;
+    int64_t count = 0;
+    char next[HF_ID_TEXT];
+    filter.current_step = step;
+    filter.limit = 1000;
+    do {
+        assert_ok(hf_list(client, &page, &filter, err));
+        count += (int64_t)page->count;
+        filter.cursor = page->next ? strcpy(next, page->next) : NULL;
+        hf_runs_free(page);
+    } while (filter.cursor);
+    return count;
+}
+
+/* Runs as a program of schema 16 left them: one of each status, again and again, the last ones of another tenant. */
+static void leave_runs_at_steps(void)
+{
+    hf_client *old = open_old(16);
+    hf_workflow work = { .name = "work" };
+    assert_ok(hf_workflow_put(old, &work, 0, err));
+    assert_ok(hf_tenant_create(old, "other", err));
+    hf_close(old);
+    pg_do(scratch.pg,
+          "INSERT INTO holdfast.run (tenant_id, id, workflow_id, lane, status, run_at, created_at, "
+          "updated_at, current_step) "
+          "SELECT CASE WHEN n > %1$d THEN t.id ELSE w.tenant_id END, gen_random_uuid(), w.id, "
+          "w.lane, n %% 7, CASE WHEN n %% 7 <= 1 THEN holdfast.now() + 3600000000 END, n, n, "
+          "CASE WHEN n %% 2 = 0 THEN 'pack' END "
+          "FROM holdfast.workflow w, holdfast.tenant t, generate_series(1, %1$d + 100) n "
+          "WHERE w.name = 'work' AND t.name = 'other'",
+          AT_A_STEP);
+}
+
+static void runs_of_before_are_listed_by_their_step(void **state)
+{
+    (void)state;
+    if (!on_postgres)
+        return; /* there an index does it */
+    leave_runs_at_steps();
+    hf_client *newer = scratch_open(url);
+    assert_int_equal(listed_at(newer, "pack"), AT_A_STEP / 2);
+    assert_int_equal(pg_number(scratch.pg, "SELECT count(*) FROM holdfast.run "
+                                           "WHERE rest_step IS NOT NULL AND (status = 1 OR "
+                                           "current_step IS NULL)"),
+                     0);
+    assert_int_equal(pg_number(scratch.pg, "SELECT count(*) FROM holdfast.run WHERE status <> 1 "
+                                           "AND rest_step IS NULL AND current_step IS NOT NULL"),
+                     0);
+    hf_close(newer);
+}
+
+static void what_a_program_of_before_leaves_later_can_be_listed_too(void **state)
+{
+    (void)state;
+    if (!on_postgres)
+        return; /* there an index does it */
+    leave_runs_at_steps();
+    hf_client *newer = scratch_open(url);
+    pg_do(scratch.pg, "UPDATE holdfast.run SET current_step = 'send' WHERE status = 4");
+    assert_int_equal(listed_at(newer, "send"), 0);
+    pg_do(scratch.pg, "CALL holdfast.fill_rest_steps()");
+    assert_int_equal(listed_at(newer, "send"),
+                     pg_number(scratch.pg, "SELECT count(*) FROM holdfast.run r "
+                                           "JOIN holdfast.workflow w ON w.id = r.workflow_id "
+                                           "WHERE r.status = 4 AND r.tenant_id = w.tenant_id"));
+    hf_close(newer);
+}
+
+static void *fill_steps(void *arg)
+{
+    PGconn *pg = arg;
+    PQclear(PQexec(pg, "CALL holdfast.fill_rest_steps()"));
+    return NULL;
+}
+
+/* What somebody has locked is waited for, and nothing else has to wait with it. */
+static void a_locked_run_of_before_is_listed_by_its_step(void **state)
+{
+    static const char *const left = "SELECT count(*) FROM holdfast.run WHERE status <> 1 AND "
+                                    "current_step IS NOT NULL AND rest_step IS NULL";
+    pthread_t filler;
+    (void)state;
+    if (!on_postgres)
+        return; /* there is one writer */
+    leave_runs_at_steps();
+    hf_close(scratch_open(url));
+    pg_do(scratch.pg, "UPDATE holdfast.run SET rest_step = NULL");
+    PGconn *locker = pg_connect(scratch.url);
+    PGconn *other = pg_connect(scratch.url);
+    pg_do(locker, "BEGIN");
+    pg_do(locker, "SELECT 1 FROM holdfast.run WHERE status = 4 AND current_step IS NOT NULL "
+                  "LIMIT 1 FOR UPDATE");
+    int64_t before = pg_number(scratch.pg, "%s", left);
+    assert_int_equal(pthread_create(&filler, NULL, fill_steps, other), 0);
+    for (int i = 0; i < 24000 && pg_number(scratch.pg, "%s", left) == before; i++)
+        usleep(5000);
+    pg_do(scratch.pg, "SET lock_timeout = '60s'");
+    pg_do(scratch.pg, "UPDATE holdfast.run SET updated_at = 1 "
+                      "WHERE status <> 4 OR current_step IS NULL");
+    assert_true(pg_number(scratch.pg, "%s", left) >= 1);
+    pg_do(locker, "COMMIT");
+    pthread_join(filler, NULL);
+    assert_int_equal(pg_number(scratch.pg, "%s", left), 0);
+    PQfinish(locker);
+    PQfinish(other);
+}
+
 /* ---- Refusals ---- */
 
 static void assert_refused(hf_code expected, bool no_migrate, const char *words)
@@ -374,6 +489,9 @@ int main(void)
         MIGRATION_TEST(a_store_is_migrated_while_older_programs_work),
         MIGRATION_TEST(a_migration_that_broke_off_is_done_again),
         MIGRATION_TEST(what_depends_on_an_sql_function_goes_on_working),
+        MIGRATION_TEST(runs_of_before_are_listed_by_their_step),
+        MIGRATION_TEST(what_a_program_of_before_leaves_later_can_be_listed_too),
+        MIGRATION_TEST(a_locked_run_of_before_is_listed_by_its_step),
         MIGRATION_TEST(a_schema_that_needs_a_newer_program_is_refused),
         MIGRATION_TEST(a_newer_schema_that_suits_older_programs_is_used),
         MIGRATION_TEST(an_older_schema_is_refused_when_migrations_are_off),

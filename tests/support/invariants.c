@@ -217,6 +217,23 @@ static void add_sleeper(const char *const *cells, void *arg)
     complain(arg, cells[0], "sleeps past the %s \"%s\" at %s", cells[1], cells[2], cells[3]);
 }
 
+static void add_misplaced(const char *const *cells, void *arg)
+{
+    complain(arg, cells[0], "rests at the step \"%s\", yet is listed at \"%s\"",
+             cells[1] ? cells[1] : "", cells[2] ? cells[2] : "");
+}
+
+static bool read_rests(struct check *check, const struct invariants_source *source, const char *id,
+                       const char *mine)
+{
+    char sql[600];
+    snprintf(sql, sizeof sql,
+             "SELECT %s, r.current_step, r.rest_step FROM run r WHERE r.%s AND r.status <> 1 "
+             "AND coalesce(r.current_step, '') <> coalesce(r.rest_step, '') COLLATE \"C\"",
+             id, mine);
+    return !source->rests || source->query(source->arg, sql, add_misplaced, check);
+}
+
 static bool read_all(struct check *check, const struct invariants_source *source)
 {
     char id[64];
@@ -247,7 +264,8 @@ static bool read_all(struct check *check, const struct invariants_source *source
              "WHERE r.%s AND r.status = 2 AND s.consumed_at IS NULL AND s.visible_at > %lld "
              "AND (r.run_at IS NULL OR r.run_at > s.visible_at)",
              id, mine, (long long)source->now);
-    return source->query(source->arg, sql, add_sleeper, check);
+    return source->query(source->arg, sql, add_sleeper, check) &&
+           read_rests(check, source, id, mine);
 }
 
 bool invariants_hold(const struct invariants_source *source, char *complaint, size_t size)

@@ -18,6 +18,7 @@ struct invariants_source {
     const char *id_format; /* makes a text of an id column: "CAST(%s AS text)", "hex(%s)" */
     const char *tenants;   /* a list of names in SQL, "'a', 'b'"; NULL: all */
     int64_t now;           /* the store's clock, us */
+    bool rests;            /* there is a column rest_step */
 };
 
 /* Checks every run of these tenants. False: `complaint` says what does not hold. */

@@ -14,7 +14,7 @@ ok AS (
            waiting_kind = NULL, waiting_token = NULL, waiting_until = NULL,
            state = coalesce(f.state, r.state), result = f.result, error = f.error, error_code = f.error_code,
            last_error = f.last_error, finished_at = (SELECT t.now FROM t),
-           updated_at = (SELECT t.now FROM t)
+           updated_at = (SELECT t.now FROM t), rest_step = r.current_step
       FROM unnest($1::int[], $2::uuid[], $3::bigint[], $4::int[], $5::text[], $6::text[], $7::text[], $8::text[],
                   $9::text[], $10::text[], $11::text[])
            AS f(tenant, id, version, status, name, worker, state, result, error, error_code, last_error)
@@ -48,7 +48,7 @@ ok AS (
            run_at = NULL, leased_by = NULL, last_worker = f.worker, pause_requested = false, wait_count = 0,
            waiting_kind = NULL, waiting_token = NULL, waiting_until = NULL,
            state = coalesce(f.state, r.state), result = f.result, error = f.error, error_code = f.error_code,
-           last_error = f.last_error, finished_at = t.now, updated_at = t.now
+           last_error = f.last_error, finished_at = t.now, updated_at = t.now, rest_step = r.current_step
       FROM t, unnest($1::int[], $2::uuid[], $3::bigint[], $4::int[], $5::text[], $6::text[], $7::text[], $8::text[],
                      $9::text[], $10::text[], $11::text[], $12::uuid[], $13::text[], $14::text[], $15::text[])
            AS f(tenant, id, version, status, name, worker, state, result, error, error_code, last_error, parent, mail,
@@ -199,6 +199,8 @@ UPDATE holdfast.run r
        has_steps = r.has_steps OR u.has_steps,
        state = CASE WHEN u.mask & 1 <> 0 THEN u.state ELSE r.state END,
        current_step = CASE WHEN u.mask & 4 <> 0 THEN u.current_step ELSE r.current_step END,
+       rest_step = CASE WHEN u.status = 1 THEN r.rest_step
+                        WHEN u.mask & 4 <> 0 THEN u.current_step ELSE r.current_step END,
        result = CASE WHEN u.mask & 2 <> 0 THEN u.result ELSE r.result END,
        error = CASE WHEN u.mask & 2 <> 0 THEN u.error ELSE r.error END,
        error_code = CASE WHEN u.mask & 2 <> 0 THEN u.error_code ELSE r.error_code END,
@@ -244,8 +246,8 @@ SELECT n.tenant, n.run, n.seq, 1, holdfast.now(), n.kind, n.name, n.actor, n.ste
 ON CONFLICT (run_id, seq) DO NOTHING;
 
 -- name: save_steps
--- Records finished steps, fenced by the claim's version. One that is not given back was refused. Served by the
--- primary key of run. Serves: steps.
+-- Records finished steps, fenced by the claim's version. One that is not given back was refused. No column of an index is
+-- written: rest_step follows when the holder lets go. Served by the primary key of run. Serves: steps.
 -- takes: rows (tenant int, id uuid, version bigint, worker text, step text, name text, data text)
 -- gives: (id uuid, watched int)
 WITH t AS MATERIALIZED (SELECT holdfast.now() AS now),

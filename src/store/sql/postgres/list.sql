@@ -152,6 +152,26 @@ SELECT n.id
  WHERE w.tenant_id = $1
  ORDER BY n.id DESC LIMIT $3;
 
+-- name: find_by_step
+-- Runs whose last step has a name, before a cursor: those that nobody holds, and of those that are held, of which there are
+-- few, all: what rest_step says of these may be old. Served by run_step and run_state. Serves: list, bulk operations.
+-- takes: one (tenant int, before uuid, most int, current_step text)
+-- gives: (id uuid)
+SELECT n.id
+  FROM ((SELECT r.id FROM holdfast.run r
+          WHERE r.tenant_id = $1 AND r.rest_step IS NOT NULL AND r.rest_step >= $4 AND (r.rest_step, r.id) < ($4, $2)
+            AND r.current_step = $4 AND r.status <> 1
+          ORDER BY r.rest_step DESC, r.id DESC LIMIT $3)
+        UNION ALL
+        SELECT h.id
+          FROM holdfast.workflow w
+         CROSS JOIN LATERAL (
+            SELECT x.id FROM holdfast.run x
+             WHERE x.workflow_id = w.id AND x.status = 1 AND x.status + 0 >= 1 AND x.deleted_at IS NULL
+               AND x.current_step = $4 AND x.id < $2 OFFSET 0) h
+         WHERE w.tenant_id = $1) n
+ ORDER BY n.id DESC LIMIT $3;
+
 -- name: find_odd
 -- Runs of a tenant, deleted or not, between two ids and made in a span of time, whose ids tell another time than the one at
 -- which they were made. Served by run_odd, which is empty where clocks are right. Serves: list, bulk operations by time.

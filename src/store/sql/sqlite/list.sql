@@ -156,7 +156,6 @@ SELECT n.id
 -- name: find_by_step
 -- Runs whose last step has a name, before a cursor: those that nobody holds, and of those that are held, of which there are
 -- few, all. Served by run_step and run_state. Serves: list, bulk operations.
--- only: sqlite
 -- takes: one (tenant int, before uuid, most int, current_step text)
 -- gives: (id uuid)
 SELECT n.id
