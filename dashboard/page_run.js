@@ -224,7 +224,7 @@ export function runPage({ main, signal, params, title }) {
     const primary = offered.filter((name) => name !== 'delete').slice(0, waitsForSignal ? 1 : 2);
     const others = offered.filter((name) => !primary.includes(name));
     const items = [
-      !isFinished(run.status) && { label: 'Send a signal', icon: 'signal', onclick: async () => { if (await signalRun(run)) read(true); } },
+      !isFinished(run.status) && !run.workflow.startsWith('holdfast.') && { label: 'Send a signal', icon: 'signal', onclick: async () => { if (await signalRun(run)) read(true); } },
       { label: 'Fork from a step', icon: 'fork', onclick: () => forkRun(run, [...story.steps.keys()]) },
       ...others.map((name) => ({ label: changes[name].label, icon: changes[name].icon, danger: changes[name].danger, onclick: () => act(name) })),
     ].filter(Boolean);

@@ -238,7 +238,8 @@ typedef struct hf_signal_spec {
         HF_SIGNAL_VERSION, NULL, NULL, NULL, NULL, NULL, 0, 0                                      \
     }
 
-/* `duplicate` (may be NULL) is set when the signal's id had arrived before. */
+/* `duplicate` (may be NULL) is set when the signal's id had arrived before. Runs of the engine's own workflows
+ * ("holdfast.") take none: HF_NOT_ALLOWED. */
 HF_PUBLIC hf_code hf_signal(hf_client *client, hf_id run, const hf_signal_spec *spec,
                             bool *duplicate, hf_error *err) HF_MUST_CHECK;
 

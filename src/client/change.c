@@ -31,8 +31,8 @@ hf_code hf_change_run(hf_client *client, hf_id id, hf_action action, const hf_ch
     return op.code;
 }
 
-hf_code hf_signal(hf_client *client, hf_id run, const hf_signal_spec *spec, bool *duplicate,
-                  hf_error *err)
+static hf_code send_signal(hf_client *client, hf_id run, const hf_signal_spec *spec, bool steers,
+                           bool *duplicate, hf_error *err)
 {
     hf_code code = hf__check_signal(spec, hf__engine_max_payload(client->engine), err);
     if (code != HF_OK)
@@ -48,7 +48,7 @@ hf_code hf_signal(hf_client *client, hf_id run, const hf_signal_spec *spec, bool
         .kind = HF__OP_SIGNAL,
         .tenant = client->tenant_id,
         .actor = client->actor,
-        .signal = { .run = run, .spec = &filled },
+        .signal = { .run = run, .spec = &filled, .steers = steers },
         .error = err,
         .shard = hf__shard_of(run),
     };
@@ -56,6 +56,17 @@ hf_code hf_signal(hf_client *client, hf_id run, const hf_signal_spec *spec, bool
     if (duplicate)
         *duplicate = op.signal.duplicate;
     return op.code;
+}
+
+hf_code hf_signal(hf_client *client, hf_id run, const hf_signal_spec *spec, bool *duplicate,
+                  hf_error *err)
+{
+    return send_signal(client, run, spec, false, duplicate, err);
+}
+
+hf_code hf__steer(hf_client *client, hf_id run, const hf_signal_spec *spec, hf_error *err)
+{
+    return send_signal(client, run, spec, true, NULL, err);
 }
 
 /* ---- Bulk ---- */
