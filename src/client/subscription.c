@@ -411,7 +411,8 @@ static hf_code end_page(hf_client *client, hf_id subscription, size_t *count, hf
 {
     struct hf__arena arena = { 0 };
     struct hf__delivery *page = NULL;
-    hf_code code = hf__deliveries_load(client, &page, count, subscription, END_PAGE, &arena, err);
+    const struct hf__delivery_range range = { .subscription = subscription, .most = END_PAGE };
+    hf_code code = hf__deliveries_load(client, &page, count, &range, &arena, err);
     const struct hf__delivery **ended =
         code == HF_OK ? hf__arena_calloc(&arena, *count + 1, sizeof *ended) : NULL;
     if (code == HF_OK && !ended)

@@ -44,9 +44,20 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def be_picky(self, receiver, event):
         """Never takes the second event of the run that it heard of first."""
+        if self.is_first(receiver, event) and event["data"]["n"] == 2:
+            self.answer(400)
+        else:
+            self.be_ok(receiver, event)
+
+    def is_first(self, receiver, event):
+        """Whether it is of the run that it heard of first."""
         with receiver.lock:
             receiver.first = receiver.first or event["source"]
-        if event["source"] == receiver.first and event["data"]["n"] == 2:
+        return event["source"] == receiver.first
+
+    def be_stubborn(self, receiver, event):
+        """Takes nothing of the run that it heard of first."""
+        if self.is_first(receiver, event):
             self.answer(400)
         else:
             self.be_ok(receiver, event)
