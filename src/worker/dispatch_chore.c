@@ -35,6 +35,7 @@ struct item {
     const struct hf__delivery *delivery;
     struct hf__request request;
     enum progress progress;
+    const char *error; /* of one that failed */
 };
 
 struct round {
@@ -223,6 +224,7 @@ static void come_back(void *tag, const struct hf__receipt *receipt, void *arg)
         round->delivered++;
         return;
     }
+    item->error = hf__arena_strdup(&round->page, receipt->error);
     if (round->failed_count < HF__MOST_HELD)
         round->held[round->failed_count] = item->delivery->run;
     if (round->failed_count++ == 0 || item->delivery->attempts > round->failed_attempts) {
@@ -246,7 +248,7 @@ static hf_code record_page(struct round *round, hf_error *err)
     for (size_t i = 0; code == HF_OK && i < round->count; i++)
         if (round->items[i].progress == FAILED)
             code = hf__delivery_blame(round->client, round->subscription, round->items[i].delivery,
-                                      round->error, err);
+                                      round->items[i].error, err);
     return code;
 }
 

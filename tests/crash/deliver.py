@@ -194,6 +194,23 @@ def a_refused_run_holds_up_no_other_however_much_it_has_to_tell(directory, runne
         stage.dismiss()
 
 
+def each_refusal_is_kept_with_its_own_event(directory, runner, kind):
+    with Receiver(runner.seed) as receiver, Scene(directory, kind) as scene:
+        stage = Stage(scene, workers=1)
+        stage.subscribe("unfair", f"{receiver.url}/unfair", "--event", "shop.*", "--max-failures", 1000)
+        stage.emit_parked("unfair", 1, 1)
+
+        def errors():
+            lines = stage.program("outbox", "list", "--undelivered", "--json", "--quiet").stdout.splitlines()
+            found = [json.loads(line) for line in lines]
+            return {event["run"]: event["last_error"] for event in found if event["last_error"]}
+
+        wait_until(lambda: len(errors()) == 2, "both have failed")
+        for run, error in errors().items():
+            status = "400" if receiver.first.endswith(run) else "404"
+            check(status in error, f"what was answered with {status} is said to have failed so: {error}")
+
+
 def hostile_receivers_do_no_harm(directory, runner, kind):
     with Receiver(runner.seed) as receiver, Scene(directory, kind) as scene:
         stage = Stage(scene, workers=1)
@@ -273,6 +290,7 @@ def main():
             ("an event that nobody takes holds up its run alone", an_event_that_nobody_takes_holds_up_its_run_alone),
             ("a refused run holds up no other, however much it has to tell",
              a_refused_run_holds_up_no_other_however_much_it_has_to_tell),
+            ("each refusal is kept with its own event", each_refusal_is_kept_with_its_own_event),
             ("hostile receivers do no harm", hostile_receivers_do_no_harm),
             ("private addresses are refused where that is asked for", public_only_refuses_this_machine),
             ("public libraries verify and read both modes", standard_libraries_understand_them)):

@@ -62,6 +62,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         else:
             self.be_ok(receiver, event)
 
+    def be_unfair(self, receiver, event):
+        """Takes nothing at all, for different reasons."""
+        self.answer(400 if self.is_first(receiver, event) else 404)
+
     def be_early(self, _receiver, _event):
         self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")
         self.close_connection = True
