@@ -325,6 +325,27 @@ test('a workflow is resumed, paused and limited', async (open) => {
   const page = await open('/workflows/mail.send.v1');
   await settle(page);
   await page.getByRole('button', { name: 'Resume' }).click();
+test('a change of all that match goes on where the server stopped, until it is complete', async (open) => {
+  const page = await open(null);
+  const parts = [{ changed: 0, refused: 100, next: 'c-1' }, { changed: 15, refused: 0, next: 'c-2' }, { changed: 5, refused: 0, next: null }];
+  const cursors = [];
+  await page.route('**/v1/runs/bulk', (route) => {
+    const { filter, dry_run: counts } = route.request().postDataJSON();
+    if (counts) return route.fulfill({ json: { matched: 120, changed: 0, refused: 0, complete: true, next: null } });
+    cursors.push(filter.cursor ?? null);
+    const part = parts[cursors.length - 1];
+    return route.fulfill({ json: { matched: 0, ...part, complete: part.next === null } });
+  });
+  await page.goto(`${world.url}/runs?workflow=list.pages.v1`);
+  await until(async () => (await rows(page).count()) >= 50, 'they are listed');
+  await page.getByLabel('Select all that are shown').check();
+  await page.getByRole('button', { name: 'Select all that match' }).click();
+  await page.locator('.bulk').getByRole('button', { name: 'Cancel' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Cancel 120 runs' }).click();
+  await page.getByText('20 runs changed, 100 refused').waitFor();
+  check(JSON.stringify(cursors) === '[null,"c-1","c-2"]', JSON.stringify(cursors));
+});
+
   await page.getByRole('dialog').getByRole('button', { name: 'Resume workflow' }).click();
   await page.getByRole('button', { name: 'Pause', exact: true }).click();
   check((await world.ask('GET', '/v1/workflows/mail.send.v1')).paused === false, 'it is still paused');
