@@ -1,5 +1,6 @@
 // The dashboard in a real browser, on a real server. Speaks TAP. F12.
 import { readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { World, openBrowser, axeSource, hostile, until } from './world.mjs';
 
 const tests = [];
@@ -384,6 +385,25 @@ test('a schedule that is changed keeps what the form does not show, and every di
   await fetch(`${world.url}/v1/schedules/kept`, { method: 'PUT', headers: { 'Content-Type': 'application/json' }, body });
   const page = await open('/schedules');
   await settle(page);
+test('a workflow whose settings are saved keeps the bursts of its rates', async (open) => {
+  const rates = { rate_count: 100, rate_interval: '1m', rate_burst: 40, key_rate_count: 10, key_rate_interval: '1m', key_rate_burst: 5 };
+  await world.ask('PUT', '/v1/workflows/burst.v1', rates);
+  const page = await open('/workflows/burst.v1');
+  await settle(page);
+  await page.getByRole('button', { name: 'Settings' }).click();
+  await page.getByLabel('Attempts', { exact: true }).fill('9');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+  const saved = await world.ask('GET', '/v1/workflows/burst.v1');
+  check(saved.max_attempts === 9, JSON.stringify(saved));
+  for (const name in rates) check(saved[name] === rates[name], `${name} is ${saved[name]}`);
+  await page.getByRole('button', { name: 'Settings' }).click();
+  await page.getByLabel('of these at once', { exact: true }).fill('7');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+  check((await world.ask('GET', '/v1/workflows/burst.v1')).rate_burst === 7, 'it cannot be changed');
+});
+
   await page.getByRole('button', { name: 'Actions for kept' }).click();
   await page.getByRole('menuitem', { name: 'Change' }).click();
   await page.getByLabel('When').fill('0 6 * * *');
@@ -727,6 +747,25 @@ async function run({ name, body }, number) {
   const complaints = [], contexts = [];
   const begun = Date.now();
   let failure = null;
+test('a test event says whether the receiver took it', async (open) => {
+  const receiver = createServer((request, answer) => { request.resume(); answer.writeHead(request.url === '/good' ? 204 : 500).end(); });
+  await new Promise((resolve) => { receiver.listen(0, '127.0.0.1', resolve); });
+  try {
+    for (const name of ['good', 'bad']) await world.ask('PUT', `/v1/subscriptions/tested-${name}`, { url: `http://127.0.0.1:${receiver.address().port}/${name}`, events: ['nothing.emits.it'] });
+    const page = await open('/outbox');
+    await settle(page);
+    for (const [name, told] of [['bad', 'tested-bad: the event was not taken: it answered 500'], ['good', 'The receiver took it']]) {
+      await page.getByRole('button', { name: `Actions for tested-${name}` }).click();
+      await page.getByRole('menuitem', { name: 'Send a test' }).click();
+      await page.locator(`.toast.${name}`).getByText(told).waitFor();
+    }
+    check((await page.locator('.toast.good').count()) === 1, 'the refusal was told as a success');
+  } finally {
+    for (const name of ['good', 'bad']) await world.ask('DELETE', `/v1/subscriptions/tested-${name}`);
+    receiver.close();
+  }
+});
+
   try {
     await body(opener(complaints, contexts));
     check(complaints.length === 0, `the browser complains: ${complaints.join('\n')}`);
