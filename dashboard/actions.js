@@ -134,7 +134,7 @@ export async function changeChosen(ids, name) {
   });
 }
 
-/* All that match a filter: counted first, then in pieces until the server says that it is complete. */
+/* All that match a filter: counted first, then in pieces, each where the one before ended. */
 export async function changeMatching(filter, name) {
   const change = changes[name];
   let counted = null;
@@ -144,14 +144,14 @@ export async function changeMatching(filter, name) {
     title: `${change.label} ${plural(counted.matched, 'run')}?`, danger: true, action: `${change.label} ${plural(counted.matched, 'run')}`, cancel: 'Back', fields: [reason],
     body: [h('p', { class: 'muted' }, `All that match: ${query(filter).slice(1).replaceAll('&', ', ') || 'every run'}. ${change.ask.replace(/^It /, 'Each ')}`), progress.node],
     act: async (values) => {
-      let changed = 0, refused = 0;
-      for (;;) {
-        const part = await post('/v1/runs/bulk', { action: name, filter, ...(values.reason ? { reason: values.reason } : {}) });
+      let changed = 0, refused = 0, cursor = null;
+      do {
+        const part = await post('/v1/runs/bulk', { action: name, filter: cursor ? { ...filter, cursor } : filter, ...(values.reason ? { reason: values.reason } : {}) });
         changed += part.changed;
-        refused = part.refused;
-        progress.show(changed, counted.matched, refused);
-        if (part.complete || part.changed === 0) break;
-      }
+        refused += part.refused;
+        cursor = part.next;
+        progress.show(changed + refused, counted.matched, refused);
+      } while (cursor);
       toast(`${plural(changed, 'run')} changed${refused ? `, ${number(refused)} refused: their status does not allow it` : ''}`);
       return { changed, refused };
     },

@@ -26,6 +26,14 @@ async function editSubscription(one) {
   reload();
 }
 
+/* What the receiver says is the answer, also when it is no. */
+function sendTest(one) {
+  return attempt(async () => {
+    const { delivered, message } = await post(`${subscriptionPath(one)}/test`);
+    if (!delivered) throw new Error(`${one.name}: ${message}`);
+  }, 'The receiver took it');
+}
+
 function subscriptions(signal) {
   const box = h('div');
   loading(box, async () => {
@@ -40,7 +48,7 @@ function subscriptions(signal) {
       { name: 'Last error', class: 'c-wide muted', cell: (one) => one.last_error },
       { name: '', class: 'c-menu', cell: (one) => menu(`Actions for ${one.name}`, [
         { label: 'Change', icon: 'settings', onclick: () => editSubscription(one) },
-        { label: 'Send a test', icon: 'outbox', onclick: () => attempt(() => post(`${subscriptionPath(one)}/test`), 'The receiver took it') },
+        { label: 'Send a test', icon: 'outbox', onclick: () => sendTest(one) },
         one.state === 'parked' ? { label: 'Resume', icon: 'play', onclick: () => sure(`Resume ${one.name}?`, 'Resume', 'What waited is delivered.', false, () => post(`${subscriptionPath(one)}/resume`), 'It is resumed') }
           : { label: 'Park', icon: 'pause', onclick: () => sure(`Park ${one.name}?`, 'Park', 'Its events are kept until it is resumed.', false, () => post(`${subscriptionPath(one)}/park`), 'It is parked') },
         { label: 'Delete', icon: 'trash', danger: true, onclick: () => sure(`Delete ${one.name}?`, 'Delete subscription', 'What was not delivered to it never will be.', true, () => remove(subscriptionPath(one)), 'It was deleted') },

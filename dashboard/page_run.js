@@ -116,16 +116,20 @@ class Journal {
     }
   }
 
-  /* The journal has no gaps, so its end is found by halving. */
-  async newest() {
-    let low = this.last, high = Math.max(EVENTS, this.last * 2);
+  /* Where its last lines begin, of which there is one page. The journal has no gaps, so its end is found by halving. */
+  async tail(from) {
+    let low = from, high = Math.max(EVENTS, from * 2);
     while ((await this.page(high, 1)).items.length > 0) { low = high; high *= 2; }
     while (high - low > EVENTS / 2) {
       const middle = Math.floor((low + high) / 2);
       if ((await this.page(middle, 1)).items.length > 0) low = middle;
       else high = middle;
     }
-    await this.start(Math.max(0, low - EVENTS / 2));
+    return Math.max(0, low - EVENTS / 2);
+  }
+
+  async newest() {
+    await this.start(await this.tail(this.last));
     this.body.lastElementChild?.scrollIntoView({ block: 'nearest' });
   }
 
@@ -224,7 +228,7 @@ export function runPage({ main, signal, params, title }) {
     const primary = offered.filter((name) => name !== 'delete').slice(0, waitsForSignal ? 1 : 2);
     const others = offered.filter((name) => !primary.includes(name));
     const items = [
-      !isFinished(run.status) && { label: 'Send a signal', icon: 'signal', onclick: async () => { if (await signalRun(run)) read(true); } },
+      !isFinished(run.status) && !run.workflow.startsWith('holdfast.') && { label: 'Send a signal', icon: 'signal', onclick: async () => { if (await signalRun(run)) read(true); } },
       { label: 'Fork from a step', icon: 'fork', onclick: () => forkRun(run, [...story.steps.keys()]) },
       ...others.map((name) => ({ label: changes[name].label, icon: changes[name].icon, danger: changes[name].danger, onclick: () => act(name) })),
     ].filter(Boolean);
@@ -255,9 +259,9 @@ export function runPage({ main, signal, params, title }) {
   function draw() {
     clearTimeout(redraw);
     if (signal.aborted) return;
-    const open = !isFinished(run.status);
+    const open = !isFinished(run.status) && !isCut();
     drawTimeline(timelineBox, story, { open, created: run.created_at, onPick: (seq) => journal.find(seq) });
-    cutNote.hidden = story.count < MOST_FOR_STORY;
+    cutNote.hidden = !isCut();
     if (open) redraw = setTimeout(draw, story.steps.size > 100 ? 5000 : 1000);
   }
 
@@ -299,7 +303,8 @@ export function runPage({ main, signal, params, title }) {
         const event = JSON.parse(data);
         if (event.seq <= known) return;
         known = event.seq;
-        if (story.count < MOST_FOR_STORY) story.add(event);
+        if (isCut()) story.hear(event);
+        else story.add(event);
         journal.add(event, data);
         readSoon();
       },
@@ -317,16 +322,26 @@ export function runPage({ main, signal, params, title }) {
     if (!stop && !signal.aborted && !over) pause = setTimeout(listen, PAUSE);
   }
 
-  let known = 0;
+  let known = 0; /* the last line that was read, or heard of */
+  const isCut = () => story.count >= MOST_FOR_STORY;
   async function readStory() {
     let page = await journal.start(0);
     for (const event of page) story.add(event);
     known = page.at(-1)?.seq ?? 0;
-    while (page.length === EVENTS && story.count < MOST_FOR_STORY) {
+    while (page.length === EVENTS && !isCut()) {
       page = (await journal.page(known, EVENTS)).items;
       for (const event of page) story.add(event);
       known = page.at(-1)?.seq ?? known;
     }
+    if (isCut()) await readTail();
+  }
+
+  /* The timeline has its lines. How the run stands is told by the last ones, and by those that come. */
+  async function readTail() {
+    const { items } = await journal.page(await journal.tail(known));
+    story.progress = null;
+    for (const event of items) story.hear(event);
+    known = items.at(-1)?.seq ?? known;
   }
 
   const layout = h('div', { class: 'run-page' },
@@ -335,7 +350,7 @@ export function runPage({ main, signal, params, title }) {
   fill(main, h('div', { class: 'page-head' }, skeleton(1, 'title')), skeleton(6));
   loading(main, async () => {
     await read();
-    readStory().then(() => { draw(); showHead(); if (!isFinished(run.status) && story.count < MOST_FOR_STORY) listen(); }).catch((error) => { if (!isAbort(error)) fill(timelineBox, problemBox(error)); });
+    readStory().then(() => { draw(); showHead(); if (!isFinished(run.status)) listen(); }).catch((error) => { if (!isAbort(error)) fill(timelineBox, problemBox(error)); });
     return [head, layout, lines];
   }, { missing: () => { title('No such run'); return notThere('run', [['Runs', '/runs'], [shortId(id)]], h('p', { class: 'mono break' }, id)); } });
   signal.addEventListener('abort', () => { stop?.(); clearTimeout(timer); clearTimeout(redraw); clearTimeout(pause); });

@@ -71,6 +71,7 @@ async function create() {
 async function settings(one) {
   const text = (name, label, about) => ({ name, label, about, value: one[name] && one[name] !== '0s' ? one[name] : '', placeholder: 'none' });
   const count = (name, label, about) => ({ name, label, about, type: 'number', min: 0, value: one[name] || '', placeholder: 'no limit' });
+  const burst = (name, label) => ({ ...count(name, label, 'Nothing: as many as come in a second.'), placeholder: 'by the rate' });
   const changed = await dialog({
     title: `Settings of ${one.name}`, action: 'Save', wide: true,
     fields: [
@@ -81,8 +82,8 @@ async function settings(one) {
       text('timeout', 'Deadline', 'From the trigger on.'),
       text('retention', 'Keep finished runs for'),
       count('max_running', 'Running at once'), count('key_max_running', 'Running at once, per flow key'),
-      count('rate_count', 'Starts'), text('rate_interval', 'within', 'As in 1s, 1m, 1h.'),
-      count('key_rate_count', 'Starts, per flow key'), text('key_rate_interval', 'within'),
+      count('rate_count', 'Starts'), text('rate_interval', 'within', 'As in 1s, 1m, 1h.'), burst('rate_burst', 'of these at once'),
+      count('key_rate_count', 'Starts, per flow key'), text('key_rate_interval', 'within'), burst('key_rate_burst', 'of these at once, per flow key'),
     ],
     act: (values) => {
       const body = { max_attempts: values.max_attempts, max_running: values.max_running ?? 0, key_max_running: values.key_max_running ?? 0 };
@@ -90,7 +91,9 @@ async function settings(one) {
       for (const name of ['timeout', 'retention']) body[name] = values[name] || '0s';
       for (const kind of ['', 'key_']) {
         body[`${kind}rate_count`] = values[`${kind}rate_count`] ?? 0;
-        if (values[`${kind}rate_count`]) body[`${kind}rate_interval`] = values[`${kind}rate_interval`] || '1s';
+        if (!values[`${kind}rate_count`]) continue;
+        body[`${kind}rate_interval`] = values[`${kind}rate_interval`] || '1s';
+        body[`${kind}rate_burst`] = values[`${kind}rate_burst`] ?? 0;
       }
       return put(pathOf(one.name), body);
     },

@@ -22,7 +22,12 @@ export class Story {
     this.count++;
     if (event.kind === 'lifecycle') this.addLifecycle(event, at);
     else if (event.kind === 'step') this.addStep(event, at);
-    else if (event.kind === 'domain' && event.name === 'progress') this.progress = { percent: event.data?.percent, text: event.data?.text };
+    else this.hear(event);
+  }
+
+  /* What a line tells that is no part of the timeline. */
+  hear(event) {
+    if (event.kind === 'domain' && event.name === 'progress') this.progress = { percent: event.data?.percent, text: event.data?.text };
   }
 
   reach(at) {

@@ -662,7 +662,7 @@ export class Context {
 
     /** @param {string} name @param {Date|number} at a Date, or ms since the epoch */
     async sleepUntil(name, at) {
-        await this.#sleepUntil(name, () => Number(at) * 1000);
+        await this.#sleepUntil(name, () => Math.round(Number(at) * 1000));
     }
 
     async #sleepUntil(name, when) {

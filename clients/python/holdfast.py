@@ -160,6 +160,15 @@ def _quote(text: str) -> str:
     return urllib.parse.quote(text, safe="")
 
 
+def _has_news(sock: socket.socket) -> bool:
+    """Whether there is something to read. Not by select() where there is better: it knows no files above 1023."""
+    if not hasattr(select, "poll"):
+        return bool(select.select([sock], [], [], 0)[0])
+    poll = select.poll()
+    poll.register(sock, select.POLLIN)
+    return bool(poll.poll(0))
+
+
 class Client:
     """Speaks to a server. May be used by many threads. Arguments that are not named here (`key`, `tags`, …) are those of
     the HTTP API; times are RFC 3339, durations "90s". What there is no method for can be had with ask()."""
@@ -196,7 +205,7 @@ class Client:
         with self._lock:
             while self._idle:
                 connection, used = self._idle.pop()
-                if time.monotonic() - used < FRESH and not select.select([connection.sock], [], [], 0)[0]:
+                if time.monotonic() - used < FRESH and not _has_news(connection.sock):
                     connection.sock.settimeout(timeout)
                     return connection
                 connection.close()
@@ -898,7 +907,7 @@ class Worker:
             self._slots.acquire()
             while free < 100 and self._slots.acquire(blocking=False):
                 free += 1
-            claims: List[Dict[str, Any]] = []
+            begun = 0
             try:
                 if not joined and not self._stopping.is_set():
                     self.client.ask("POST", "/work/join", about)
@@ -907,6 +916,9 @@ class Worker:
                     asked = time.monotonic()
                     claims = self.client.ask("POST", "/work/claim", {**about, "limit": free, "wait": f"{CLAIM_WAIT}s"},
                                              wait=CLAIM_WAIT)["items"]
+                    for claim in claims:
+                        self._begin(claim)
+                        begun += 1
                     if not claims and time.monotonic() - asked < 1:  # it did not wait: it stops
                         self._stopping.wait(0.3)
                 pause = _Backoff()
@@ -915,9 +927,10 @@ class Worker:
                     return
                 LOG.warning("cannot claim: %s", error)
                 self._stopping.wait(pause.next())
-            for claim in claims:
-                self._begin(claim)
-            for _ in range(free - len(claims)):
+            except Exception:  # pylint: disable=broad-except
+                LOG.exception("cannot claim")
+                self._stopping.wait(pause.next())
+            for _ in range(free - begun):
                 self._slots.release()
 
     def _begin(self, claim: Dict[str, Any]) -> None:
@@ -1029,13 +1042,14 @@ class Worker:
             runs = [{"id": c.run_id, "version": c.run["version"], "lease_us": c._claim["lease_us"]} for c in held]
             try:
                 items = self.client.ask("POST", "/work/heartbeat", {"worker": self.name, "runs": runs})["items"]
+                for ctx, item in zip(held, items):
+                    if item["code"] == "cancelled":
+                        ctx._lose(RunCancelled("the run was cancelled"))
+                    elif item["code"] != "ok":
+                        ctx._lose(RunLost("somebody else holds the run"))
             except HoldfastError as error:
                 if self._refused(error):
                     return
                 LOG.warning("heartbeat: %s", error)
-                continue
-            for ctx, item in zip(held, items):
-                if item["code"] == "cancelled":
-                    ctx._lose(RunCancelled("the run was cancelled"))
-                elif item["code"] != "ok":
-                    ctx._lose(RunLost("somebody else holds the run"))
+            except Exception:  # pylint: disable=broad-except
+                LOG.exception("heartbeat")

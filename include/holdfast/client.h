@@ -207,16 +207,17 @@ HF_PUBLIC hf_code hf_fork(hf_client *client, hf_triggered *out, hf_id run, const
                           const hf_fork_options *options, hf_error *err) HF_MUST_CHECK;
 
 typedef struct hf_bulk_result {
-    int64_t matched;
+    int64_t matched; /* before anything was changed; after a cursor only those that it came by */
     int64_t changed;
-    int64_t refused; /* their status did not allow it */
+    int64_t refused;       /* their status did not allow it */
+    char next[HF_ID_TEXT]; /* of one that was stopped: the cursor to go on with; else empty */
 } hf_bulk_result;
 
 /* Called now and then with the counts so far; return false to stop. */
 typedef bool (*hf_bulk_progress)(const hf_bulk_result *so_far, void *arg);
 
 /* Applies `action` to all runs that match; what was changed before an error stays changed. `dry_run` only counts.
- * `progress` may be NULL. */
+ * `progress` may be NULL. One that was stopped goes on where it was with out->next as the filter's cursor. */
 HF_PUBLIC hf_code hf_bulk(hf_client *client, hf_bulk_result *out, const hf_filter *filter,
                           hf_action action, const hf_change *change, bool dry_run,
                           hf_bulk_progress progress, void *arg, hf_error *err) HF_MUST_CHECK;
@@ -238,7 +239,8 @@ typedef struct hf_signal_spec {
         HF_SIGNAL_VERSION, NULL, NULL, NULL, NULL, NULL, 0, 0                                      \
     }
 
-/* `duplicate` (may be NULL) is set when the signal's id had arrived before. */
+/* `duplicate` (may be NULL) is set when the signal's id had arrived before. Runs of the engine's own workflows
+ * ("holdfast.") take none: HF_NOT_ALLOWED. */
 HF_PUBLIC hf_code hf_signal(hf_client *client, hf_id run, const hf_signal_spec *spec,
                             bool *duplicate, hf_error *err) HF_MUST_CHECK;
 

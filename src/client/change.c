@@ -31,8 +31,8 @@ hf_code hf_change_run(hf_client *client, hf_id id, hf_action action, const hf_ch
     return op.code;
 }
 
-hf_code hf_signal(hf_client *client, hf_id run, const hf_signal_spec *spec, bool *duplicate,
-                  hf_error *err)
+static hf_code send_signal(hf_client *client, hf_id run, const hf_signal_spec *spec, bool steers,
+                           bool *duplicate, hf_error *err)
 {
     hf_code code = hf__check_signal(spec, hf__engine_max_payload(client->engine), err);
     if (code != HF_OK)
@@ -48,7 +48,7 @@ hf_code hf_signal(hf_client *client, hf_id run, const hf_signal_spec *spec, bool
         .kind = HF__OP_SIGNAL,
         .tenant = client->tenant_id,
         .actor = client->actor,
-        .signal = { .run = run, .spec = &filled },
+        .signal = { .run = run, .spec = &filled, .steers = steers },
         .error = err,
         .shard = hf__shard_of(run),
     };
@@ -56,6 +56,17 @@ hf_code hf_signal(hf_client *client, hf_id run, const hf_signal_spec *spec, bool
     if (duplicate)
         *duplicate = op.signal.duplicate;
     return op.code;
+}
+
+hf_code hf_signal(hf_client *client, hf_id run, const hf_signal_spec *spec, bool *duplicate,
+                  hf_error *err)
+{
+    return send_signal(client, run, spec, false, duplicate, err);
+}
+
+hf_code hf__steer(hf_client *client, hf_id run, const hf_signal_spec *spec, hf_error *err)
+{
+    return send_signal(client, run, spec, true, NULL, err);
 }
 
 /* ---- Bulk ---- */
@@ -90,18 +101,19 @@ hf_code hf_bulk(hf_client *client, hf_bulk_result *out, const hf_filter *filter,
                 const hf_change *change, bool dry_run, hf_bulk_progress progress, void *arg,
                 hf_error *err)
 {
-    *out = (hf_bulk_result){ 0 };
     hf_filter pages = *filter;
     pages.limit = BULK_PAGE;
+    out->matched = out->changed = out->refused = 0;
+    if (filter->cursor != out->next) /* who goes on may name it where it was answered */
+        out->next[0] = '\0';
     hf_code code = hf__check_filter(&pages, err);
     if (code == HF_OK)
         code = hf__check_change(change, err);
-    if (code == HF_OK)
+    if (code == HF_OK && (dry_run || !filter->cursor))
         code = hf__count_runs(client, &out->matched, &pages, err);
     if (code != HF_OK || dry_run)
         return code;
 
-    char cursor[HF_ID_TEXT];
     bool more = true;
     while (code == HF_OK && more) {
         hf_runs *page = NULL;
@@ -110,11 +122,12 @@ hf_code hf_bulk(hf_client *client, hf_bulk_result *out, const hf_filter *filter,
             break;
         code = change_page(client, page, action, change, out, err);
         more = page->next != NULL;
-        if (more) {
-            strcpy(cursor, page->next);
-            pages.cursor = cursor;
-        }
+        if (code == HF_OK)
+            strcpy(out->next, more ? page->next : "");
+        pages.cursor = out->next;
         hf_runs_free(page);
+        if (filter->cursor)
+            out->matched = out->changed + out->refused;
         if (code == HF_OK && progress && !progress(out, arg))
             break;
     }

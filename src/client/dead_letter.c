@@ -235,7 +235,7 @@ static hf_code send_again(hf_client *client, const hf_dead_letter *letter, const
     if (code == HF_OK)
         code = check_run(client, letter, spec.token, err);
     if (code == HF_OK)
-        code = hf_signal(client, letter->run, &spec, NULL, err);
+        code = hf__steer(client, letter->run, &spec, err);
     return code;
 }
 

@@ -160,12 +160,16 @@ static void read_delivery(struct hf__delivery *delivery, const struct hf__cell *
 }
 
 hf_code hf__deliveries_load(hf_client *client, struct hf__delivery **out, size_t *count,
-                            hf_id subscription, int most, struct hf__arena *arena, hf_error *err)
+                            const struct hf__delivery_range *range, struct hf__arena *arena,
+                            hf_error *err)
 {
     struct hf__ask ask;
     struct hf__cell *c = hf__ask_begin(&ask, client->engine, HF__STMT_LOAD_DELIVERIES);
-    c[0] = hf__uuid(&subscription);
-    c[1] = hf__number(most);
+    c[0] = hf__uuid(&range->subscription);
+    c[1] = hf__number(range->after);
+    c[2] = hf__number(range->most);
+    for (int i = 0; i < HF__MOST_HELD; i++)
+        c[3 + i] = hf__uuid_or_null(&range->held[i]);
     hf__table_init(&ask.out, arena, ask.out.ncolumns);
     hf_code code = hf__ask_send(&ask, err);
     if (code == HF_OK) {

@@ -24,9 +24,20 @@ struct hf__delivery {
     const char *trace;
 };
 
-/* The next events of a subscription, in order; memory from the arena. */
+enum { HF__MOST_HELD = 3 };
+
+/* Which events are wanted. */
+struct hf__delivery_range {
+    hf_id subscription;
+    int64_t after;             /* a position */
+    int most;                  /* of them */
+    hf_id held[HF__MOST_HELD]; /* runs whose events come without their payload; all zero: none */
+};
+
+/* In order; memory from the arena. */
 hf_code hf__deliveries_load(hf_client *client, struct hf__delivery **out, size_t *count,
-                            hf_id subscription, int most, struct hf__arena *arena, hf_error *err);
+                            const struct hf__delivery_range *range, struct hf__arena *arena,
+                            hf_error *err);
 /* These were delivered; events that no subscription waits for any more are published. */
 hf_code hf__deliveries_end(hf_client *client, hf_id subscription,
                            const struct hf__delivery *const *ended, size_t count, hf_error *err);

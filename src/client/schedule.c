@@ -128,7 +128,7 @@ static hf_code change(hf_client *client, const hf_run *run, const struct setting
     hf_signal_spec signal = HF_SIGNAL_INIT;
     signal.name = HF__SCHEDULE_SET;
     signal.payload = setting->input;
-    return hf_signal(client, run->id, &signal, NULL, err);
+    return hf__steer(client, run->id, &signal, err);
 }
 
 static hf_code create_or_change(hf_client *client, const struct setting *setting, hf_error *err)
@@ -416,7 +416,7 @@ hf_code hf_schedule_resume(hf_client *client, const char *name, hf_error *err)
     hf_code code = find(client, &run, name, err);
     bool paused = code == HF_OK && (run->status == HF_PAUSED || run->pause_requested);
     if (paused)
-        code = hf_signal(client, run->id, &signal, NULL, err);
+        code = hf__steer(client, run->id, &signal, err);
     if (code == HF_OK)
         code = act(client, run, HF_RESUME, !paused && !hf_status_finished(run->status), err);
     hf_run_free(run);

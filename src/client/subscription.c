@@ -184,7 +184,7 @@ static hf_code look_again(hf_client *client, hf_id run, hf_error *err)
 {
     hf_signal_spec signal = HF_SIGNAL_INIT;
     signal.name = "look";
-    return hf_signal(client, run, &signal, NULL, err);
+    return hf__steer(client, run, &signal, err);
 }
 
 hf_code hf_subscription_put(hf_client *client, const hf_subscription_spec *spec,
@@ -357,7 +357,7 @@ hf_code hf_subscription_resume(hf_client *client, const char *name, hf_error *er
     signal.name = "resume";
     hf_code code = find(client, name, &list, err);
     if (code == HF_OK)
-        code = hf_signal(client, list->items[0].run, &signal, NULL, err);
+        code = hf__steer(client, list->items[0].run, &signal, err);
     if (code == HF_OK)
         code = hf_get(client, &run, list->items[0].run, err);
     if (code == HF_OK && (run->status == HF_PAUSED || run->pause_requested))
@@ -411,7 +411,8 @@ static hf_code end_page(hf_client *client, hf_id subscription, size_t *count, hf
 {
     struct hf__arena arena = { 0 };
     struct hf__delivery *page = NULL;
-    hf_code code = hf__deliveries_load(client, &page, count, subscription, END_PAGE, &arena, err);
+    const struct hf__delivery_range range = { .subscription = subscription, .most = END_PAGE };
+    hf_code code = hf__deliveries_load(client, &page, count, &range, &arena, err);
     const struct hf__delivery **ended =
         code == HF_OK ? hf__arena_calloc(&arena, *count + 1, sizeof *ended) : NULL;
     if (code == HF_OK && !ended)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "kernel/batch.h"
+#include "kernel/chores.h"
 #include "util/buffer.h"
 
 static const char *signal_data(struct hf__batch *batch, const hf_signal_spec *spec, bool stale)
@@ -125,12 +126,25 @@ void hf__deliver_mail(struct hf__batch *batch, struct hf__row *row, const hf_sig
     wake_for_mail(batch, row, batch->now + spec->delay);
 }
 
-/* What keeps the signal out, or HF_OK. */
+/* Schedules and subscriptions are steered by signals, so whoever could send these could do what they may not. */
+static bool is_for_engine(const struct hf__row *row)
+{
+    return strncmp(row->workflow, HF__CHORE_PREFIX, strlen(HF__CHORE_PREFIX)) == 0;
+}
+
+/* Whether something keeps the signal out; the operation is ended then. */
 static bool refused(struct hf__op *op, const struct hf__row *row)
 {
     const hf_signal_spec *spec = op->signal.spec;
     if (!row || row->deleted_at) {
         hf__op_end(op, HF_NOT_FOUND, "there is no such run: it does not exist or was deleted");
+        return true;
+    }
+    if (!op->signal.steers && is_for_engine(row)) {
+        hf__op_end(op, HF_NOT_ALLOWED,
+                   "the run is the engine's own (%s) and takes no signals: change the schedule or "
+                   "the subscription instead",
+                   row->workflow);
         return true;
     }
     if (spec->expected_revision && spec->expected_revision != row->revision) {

@@ -109,6 +109,7 @@ struct hf__op {
         struct {
             hf_id run;
             const hf_signal_spec *spec; /* with id and type filled in */
+            bool steers;                /* the engine's own: its runs take no others */
             bool duplicate;             /* out */
         } signal;
         struct {

@@ -85,7 +85,6 @@ struct bulk {
     const char *reason;
     bool dry_run;
     int64_t until; /* monotonic us */
-    bool stopped;
 };
 
 static const struct hf__member bulk_members[] = {
@@ -100,7 +99,8 @@ static const struct hf__member bulk_members[] = {
 
 struct bulk_answer {
     hf_bulk_result result;
-    bool complete; /* there is no more to do */
+    bool complete;    /* there is no more to do */
+    const char *next; /* where to go on; NULL: complete */
 };
 
 static const struct hf__field bulk_fields[] = {
@@ -108,6 +108,7 @@ static const struct hf__field bulk_fields[] = {
     { "changed", HF__FIELD_INT64, offsetof(struct bulk_answer, result.changed) },
     { "refused", HF__FIELD_INT64, offsetof(struct bulk_answer, result.refused) },
     { "complete", HF__FIELD_BOOL, offsetof(struct bulk_answer, complete) },
+    { "next", HF__FIELD_TEXT, offsetof(struct bulk_answer, next) },
     { NULL, HF__FIELD_TEXT, 0 },
 };
 
@@ -123,10 +124,9 @@ static hf_code read_action(const char *name, hf_action *out, hf_error *err)
 
 static bool go_on(const hf_bulk_result *so_far, void *arg)
 {
-    struct bulk *bulk = arg;
+    const struct bulk *bulk = arg;
     (void)so_far;
-    bulk->stopped = hf__monotonic_us() > bulk->until;
-    return !bulk->stopped;
+    return hf__monotonic_us() <= bulk->until;
 }
 
 /* Whether it leaves any run out; where a list begins and how long it is does not count. */
@@ -157,9 +157,10 @@ static hf_code bulk(struct hf__request *request, hf_error *err)
     if (code == HF_OK)
         code = hf_bulk(request->client, &answer.result, &filter, action, &change, bulk.dry_run,
                        go_on, &bulk, err);
-    if (code != HF_OK && !bulk.stopped)
+    if (code != HF_OK)
         return code;
-    answer.complete = !bulk.stopped;
+    answer.complete = answer.result.next[0] == '\0';
+    answer.next = answer.complete ? NULL : answer.result.next;
     return hf__reply_record(request, bulk_fields, &answer, err);
 }
 
@@ -293,7 +294,10 @@ const struct hf__route hf__many_routes[] = {
         "runs", "POST", "/v1/runs/bulk", "changeRuns", OPERATE, bulk,
         "Cancel, pause, resume, retry, delete or restore all runs that match",
         .details =
-            "Works for 20 s at most; `complete` is false when there is more to do: send it again.",
+            "Works for 20 s at most. When there is more to do, `complete` is false, and `next` the "
+            "`cursor` to be put into `filter`: send it again with that, and it goes on where it "
+            "was. `matched` counts all that match before anything is changed; of a request with a "
+            "cursor, those that it came by.",
         .body = bulk_members, HF__ANSWERS(200, ONE, "Bulk", bulk_fields),
         .example = "{\"action\":\"retry\",\"filter\":{\"status\":[\"failed\"],"
                    "\"workflow\":\"billing.charge.v1\"},\"dry_run\":true}"),

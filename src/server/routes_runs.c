@@ -161,7 +161,8 @@ struct events_query {
 };
 
 static const struct hf__member events_members[] = {
-    HF__MEMBER(struct events_query, after, INT64, "only those after this sequence number"),
+    HF__MEMBER(struct events_query, after, INT64,
+               "only those after this sequence number; `next` of the page before"),
     HF__MEMBER(struct events_query, limit, INT, "1 to 1000; default 100"),
     HF__MEMBERS_END,
 };

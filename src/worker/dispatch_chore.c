@@ -25,8 +25,9 @@
 #define RETRY_BASE HF_SECONDS(1)  /* after the first failure; doubles */
 #define RETRY_MOST HF_MINUTES(5)  /* but for what a receiver asks for */
 #define EXPIRE_MOST 200           /* published events that are removed before it sleeps */
-#define ENOUGH 4 /* failures in a turn: then it is not one event, it is the receiver */
-#define GONE 410 /* the receiver wants no more */
+
+#define ENOUGH (HF__MOST_HELD + 1) /* failures in a turn: it is not one event, it is the receiver */
+#define GONE 410                   /* the receiver wants no more */
 
 enum progress { WAITING, SENT, DONE, FAILED };
 
@@ -34,6 +35,7 @@ struct item {
     const struct hf__delivery *delivery;
     struct hf__request request;
     enum progress progress;
+    const char *error; /* of one that failed */
 };
 
 struct round {
@@ -61,9 +63,12 @@ struct round {
     int limit;     /* events of the next page */
     struct item items[PAGE];
     size_t count;
-    size_t delivered;    /* in this turn */
-    struct item *failed; /* the one that was tried most; NULL: none */
-    int failed_count;
+    int64_t reached;           /* the position of the last event that was read */
+    size_t delivered;          /* in this turn */
+    int failed_count;          /* in this turn, each of another run */
+    hf_id held[HF__MOST_HELD]; /* the runs of the first of them: their later events wait */
+    int64_t failed_position;   /* of the one that was tried most */
+    int failed_attempts;       /* of the same, before */
     bool gone;
     int64_t retry_after; /* us, as a receiver asked for */
 };
@@ -131,16 +136,24 @@ static int next_limit(const struct round *round, size_t bytes)
     return fit > PAGE ? PAGE : fit < 1 ? 1 : (int)fit;
 }
 
+/* What failed stays where it is, with all that waits behind it, and is passed by for the rest of the turn. */
 static hf_code load_page(struct round *round, hf_error *err)
 {
     struct hf__delivery *deliveries = NULL;
+    struct hf__delivery_range range = {
+        .subscription = round->subscription,
+        .after = round->failed_count ? round->reached : 0,
+        .most = round->limit,
+    };
     size_t bytes = 0;
+    memcpy(range.held, round->held, sizeof range.held);
     hf__arena_reset(&round->page);
-    hf_code code = hf__deliveries_load(round->client, &deliveries, &round->count,
-                                       round->subscription, round->limit, &round->page, err);
+    hf_code code =
+        hf__deliveries_load(round->client, &deliveries, &round->count, &range, &round->page, err);
     for (size_t i = 0; code == HF_OK && i < round->count; i++) {
         round->items[i] = (struct item){ .delivery = &deliveries[i] };
         bytes += deliveries[i].payload ? strlen(deliveries[i].payload) : 0;
+        round->reached = deliveries[i].position;
     }
     round->limit = next_limit(round, bytes);
     return code;
@@ -149,6 +162,9 @@ static hf_code load_page(struct round *round, hf_error *err)
 /* The receiver must have had all earlier events of its run. */
 static bool may_go(const struct round *round, size_t index)
 {
+    for (int i = 0; i < HF__MOST_HELD; i++)
+        if (hf_id_equal(round->held[i], round->items[index].delivery->run))
+            return false;
     for (size_t i = 0; i < index; i++)
         if (round->items[i].progress != DONE &&
             hf_id_equal(round->items[i].delivery->run, round->items[index].delivery->run))
@@ -180,12 +196,18 @@ static hf_code send_item(struct round *round, struct item *item, hf_error *err)
     return code;
 }
 
+/* Nothing more is sent in this turn: too much has failed, or the receiver has asked for a rest. */
+static bool is_enough(const struct round *round)
+{
+    return round->failed_count >= ENOUGH || round->gone || round->retry_after > 0 ||
+           hf__monotonic_us() >= round->until;
+}
+
 static hf_code send_more(struct round *round, hf_error *err)
 {
     hf_code code = HF_OK;
-    for (size_t i = 0; code == HF_OK && round->failed_count < ENOUGH && i < round->count; i++) {
-        if (hf__courier_busy(round->courier) == HF__COURIER_MOST ||
-            hf__monotonic_us() >= round->until)
+    for (size_t i = 0; code == HF_OK && i < round->count; i++) {
+        if (hf__courier_busy(round->courier) == HF__COURIER_MOST || is_enough(round))
             break;
         if (round->items[i].progress == WAITING && may_go(round, i))
             code = send_item(round, &round->items[i], err);
@@ -202,9 +224,12 @@ static void come_back(void *tag, const struct hf__receipt *receipt, void *arg)
         round->delivered++;
         return;
     }
-    round->failed_count++;
-    if (!round->failed || item->delivery->attempts > round->failed->delivery->attempts) {
-        round->failed = item;
+    item->error = hf__arena_strdup(&round->page, receipt->error);
+    if (round->failed_count < HF__MOST_HELD)
+        round->held[round->failed_count] = item->delivery->run;
+    if (round->failed_count++ == 0 || item->delivery->attempts > round->failed_attempts) {
+        round->failed_position = item->delivery->position;
+        round->failed_attempts = item->delivery->attempts;
         round->error = hf__arena_strdup(round->arena, receipt->error);
     }
     round->gone |= receipt->status == GONE;
@@ -223,7 +248,7 @@ static hf_code record_page(struct round *round, hf_error *err)
     for (size_t i = 0; code == HF_OK && i < round->count; i++)
         if (round->items[i].progress == FAILED)
             code = hf__delivery_blame(round->client, round->subscription, round->items[i].delivery,
-                                      round->error, err);
+                                      round->items[i].error, err);
     return code;
 }
 
@@ -248,7 +273,7 @@ static hf_code deliver(struct round *round, hf_error *err)
     hf_code code = hf__courier_new(&round->courier, err);
     round->until = hf__monotonic_us() + TURN_LIMIT;
     round->limit = FIRST_PAGE;
-    while (code == HF_OK && !round->failed && hf__monotonic_us() < round->until) {
+    while (code == HF_OK && !is_enough(round)) {
         code = load_page(round, err);
         if (code != HF_OK || round->count == 0)
             break;
@@ -326,9 +351,8 @@ static hf_code consume_mail(struct round *round, hf_transition *t, hf_error *err
 /* Too many failures, be it of all or of one event that nobody can take, park the subscription; the same commit says so. */
 static hf_code count_failure(struct round *round, hf_transition *t, hf_error *err)
 {
-    int64_t position = round->failed->delivery->position;
-    round->tries = round->stuck == position ? round->tries + 1 : 1;
-    round->stuck = position;
+    round->tries = round->stuck == round->failed_position ? round->tries + 1 : 1;
+    round->stuck = round->failed_position;
     round->failures = round->delivered ? 1 : round->failures + 1;
     int worst = worst_of(round);
     round->parked = round->gone || worst >= round->max_failures;
@@ -359,7 +383,7 @@ static hf_code suspend(struct round *round, hf_error *err)
         .seen_at = ctx->claimed->seen_at,
     };
     hf_code code = consume_mail(round, &t, err);
-    if (code == HF_OK && round->failed)
+    if (code == HF_OK && round->failed_count > 0)
         code = count_failure(round, &t, err);
     else if (code == HF_OK && round->delivered)
         forget_failures(round);

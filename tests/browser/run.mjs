@@ -1,5 +1,6 @@
 // The dashboard in a real browser, on a real server. Speaks TAP. F12.
 import { readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { World, openBrowser, axeSource, hostile, until } from './world.mjs';
 
 const tests = [];
@@ -222,6 +223,31 @@ test('a run is live: a signal from elsewhere moves the open page on', async (ope
   await page.getByText('"ann"').first().waitFor();
 });
 
+test('the page of a run with a very long journal is live too', async (open) => {
+  await world.ask('PUT', '/v1/workflows/long.journal.v1', { lease: '30m' });
+  const id = await world.trigger('long.journal.v1');
+  const { items: [{ run }] } = await world.ask('POST', '/v1/work/claim', { worker: 'browser', workflows: ['long.journal.v1'], limit: 1 });
+  const commit = (body) => world.ask('POST', `/v1/work/runs/${id}/commit`, { worker: 'browser', version: run.version, ...body });
+  const tell = (percent) => commit({ turn: 'go_on', events: [{ kind: 'domain', name: 'progress', data: { percent } }] });
+  await tell(5);
+  for (let i = 0; i < 30; i++) await commit({ turn: 'go_on', events: Array.from({ length: 100 }, () => ({ kind: 'domain', name: 'tick' })) });
+  await tell(40);
+  const page = await open(`/runs/${id}`);
+  await settle(page);
+  await page.getByText('Made from the first 2,000 lines').waitFor();
+  await page.getByText('40 %').waitFor();
+  await tell(70);
+  await page.getByText('70 %').waitFor();
+  await commit({ turn: 'go_on', state: { phase: 'packing' }, events: [{ kind: 'domain', name: 'published' }] });
+  await page.getByText('"packing"').waitFor();
+  await page.getByRole('button', { name: 'Newest' }).click();
+  await page.locator('.journal tbody tr', { hasText: 'published' }).waitFor();
+  await commit({ turn: 'succeed', result: { parcel: 17 } });
+  await page.locator('.run-sub .badge', { hasText: 'Succeeded' }).waitFor();
+  await page.getByRole('group', { name: 'Result' }).getByText('17').waitFor();
+  await page.locator('.journal tbody tr', { hasText: 'succeeded' }).waitFor();
+});
+
 test('the timeline shows every attempt of a step, the end of a sleep, and the way to the journal', async (open) => {
   const id = await world.trigger('net.call.v1', { key: 'third-time' });
   await world.status(id, 'succeeded');
@@ -299,6 +325,27 @@ test('all that match are changed by the filter', async (open) => {
   check((await world.ask('GET', '/v1/runs?workflow=bulk.load.v1')).items.length === 0, 'some are left');
 });
 
+test('a change of all that match goes on where the server stopped, until it is complete', async (open) => {
+  const page = await open(null);
+  const parts = [{ changed: 0, refused: 100, next: 'c-1' }, { changed: 15, refused: 0, next: 'c-2' }, { changed: 5, refused: 0, next: null }];
+  const cursors = [];
+  await page.route('**/v1/runs/bulk', (route) => {
+    const { filter, dry_run: counts } = route.request().postDataJSON();
+    if (counts) return route.fulfill({ json: { matched: 120, changed: 0, refused: 0, complete: true, next: null } });
+    cursors.push(filter.cursor ?? null);
+    const part = parts[cursors.length - 1];
+    return route.fulfill({ json: { matched: 0, ...part, complete: part.next === null } });
+  });
+  await page.goto(`${world.url}/runs?workflow=list.pages.v1`);
+  await until(async () => (await rows(page).count()) >= 50, 'they are listed');
+  await page.getByLabel('Select all that are shown').check();
+  await page.getByRole('button', { name: 'Select all that match' }).click();
+  await page.locator('.bulk').getByRole('button', { name: 'Cancel' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Cancel 120 runs' }).click();
+  await page.getByText('20 runs changed, 100 refused').waitFor();
+  check(JSON.stringify(cursors) === '[null,"c-1","c-2"]', JSON.stringify(cursors));
+});
+
 test('what happens arrives on the overview, and new runs are offered in the list', async (open) => {
   const feed = await open('/');
   const list = await open('/runs');
@@ -336,6 +383,25 @@ test('a workflow is resumed, paused and limited', async (open) => {
   await page.getByText('7 at once').waitFor();
   const workflow = await world.ask('GET', '/v1/workflows/mail.send.v1');
   check(workflow.max_running === 7 && workflow.rate_count === 100 && workflow.paused, JSON.stringify(workflow));
+});
+
+test('a workflow whose settings are saved keeps the bursts of its rates', async (open) => {
+  const rates = { rate_count: 100, rate_interval: '1m', rate_burst: 40, key_rate_count: 10, key_rate_interval: '1m', key_rate_burst: 5 };
+  await world.ask('PUT', '/v1/workflows/burst.v1', rates);
+  const page = await open('/workflows/burst.v1');
+  await settle(page);
+  await page.getByRole('button', { name: 'Settings' }).click();
+  await page.getByLabel('Attempts', { exact: true }).fill('9');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+  const saved = await world.ask('GET', '/v1/workflows/burst.v1');
+  check(saved.max_attempts === 9, JSON.stringify(saved));
+  for (const name in rates) check(saved[name] === rates[name], `${name} is ${saved[name]}`);
+  await page.getByRole('button', { name: 'Settings' }).click();
+  await page.getByLabel('of these at once', { exact: true }).fill('7');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+  check((await world.ask('GET', '/v1/workflows/burst.v1')).rate_burst === 7, 'it cannot be changed');
 });
 
 test('a schedule is made, shows when it fires, and is deleted', async (open) => {
@@ -679,6 +745,25 @@ test('a subscription that is changed keeps what the form does not show', async (
   const { url, mode, max_failures: failures } = await world.ask('GET', '/v1/subscriptions/kept');
   check(url.endsWith('/new') && mode === 'binary' && failures === 3, `${url} ${mode} ${failures}`);
   await world.ask('DELETE', '/v1/subscriptions/kept');
+});
+
+test('a test event says whether the receiver took it', async (open) => {
+  const receiver = createServer((request, answer) => { request.resume(); answer.writeHead(request.url === '/good' ? 204 : 500).end(); });
+  await new Promise((resolve) => { receiver.listen(0, '127.0.0.1', resolve); });
+  try {
+    for (const name of ['good', 'bad']) await world.ask('PUT', `/v1/subscriptions/tested-${name}`, { url: `http://127.0.0.1:${receiver.address().port}/${name}`, events: ['nothing.emits.it'] });
+    const page = await open('/outbox');
+    await settle(page);
+    for (const [name, told] of [['bad', 'tested-bad: the event was not taken: it answered 500'], ['good', 'The receiver took it']]) {
+      await page.getByRole('button', { name: `Actions for tested-${name}` }).click();
+      await page.getByRole('menuitem', { name: 'Send a test' }).click();
+      await page.locator(`.toast.${name}`).getByText(told).waitFor();
+    }
+    check((await page.locator('.toast.good').count()) === 1, 'the refusal was told as a success');
+  } finally {
+    for (const name of ['good', 'bad']) await world.ask('DELETE', `/v1/subscriptions/tested-${name}`);
+    receiver.close();
+  }
 });
 
 test('the policy of the page allows nothing inline, and the assets are small', async () => {

@@ -600,6 +600,33 @@ static void a_bulk_change_can_be_stopped_by_its_progress(void **state)
     assert_int_equal(result.matched, MANY);
 }
 
+/* Also where what was changed still matches, and would be come by again. */
+static void a_bulk_change_that_was_stopped_goes_on_where_it_was(void **state)
+{
+    enum { MANY = 450 };
+    hf_filter filter = HF_FILTER_INIT;
+    hf_trigger_spec specs[MANY];
+    hf_triggered out[MANY];
+    hf_bulk_result result;
+    int64_t told, changed = 0;
+    (void)state;
+    for (int i = 0; i < MANY; i++)
+        specs[i] = spec_of(WORK);
+    assert_ok(hf_trigger_many(fx.client, out, specs, MANY, &fx.error));
+    filter.workflow = WORK;
+    do {
+        assert_ok(hf_bulk(fx.client, &result, &filter, HF_CANCEL, NULL, false, stop_at_once, &told,
+                          &fx.error));
+        assert_int_equal(result.refused, 0);
+        assert_true(result.changed > 0);
+        assert_int_equal(result.matched, filter.cursor ? result.changed : MANY);
+        changed += result.changed;
+        filter.cursor = result.next;
+    } while (*result.next);
+    assert_int_equal(changed, MANY);
+    expect_status(out[0].id, HF_CANCELLED);
+}
+
 /* Failed runs are found by an index of their own, workflow by workflow. */
 static void failed_runs_of_all_workflows_are_listed_like_others(void **state)
 {
@@ -696,5 +723,6 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(a_bulk_change_reaches_all_that_match_over_many_pages),
     CONTRACT_TEST(a_bulk_change_counts_those_whose_status_did_not_allow_it),
     CONTRACT_TEST(a_bulk_change_can_be_stopped_by_its_progress),
+    CONTRACT_TEST(a_bulk_change_that_was_stopped_goes_on_where_it_was),
 };
 CONTRACT("lists", tests)

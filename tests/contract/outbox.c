@@ -99,7 +99,8 @@ static size_t deliver_all(const char *name)
     const struct hf__delivery *ended[100];
     size_t count = 0;
     hf_id id = subscription_id(name);
-    assert_ok(hf__deliveries_load(fx.client, &pending, &count, id, 100, &arena, &fx.error));
+    const struct hf__delivery_range range = { .subscription = id, .most = 100 };
+    assert_ok(hf__deliveries_load(fx.client, &pending, &count, &range, &arena, &fx.error));
     for (size_t i = 0; i < count; i++)
         ended[i] = &pending[i];
     assert_ok(hf__deliveries_end(fx.client, id, ended, count, &fx.error));

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
+#include "client/client.h"
 #include "kernel/chores.h"
 #include "util/duration.h"
 
@@ -493,7 +494,20 @@ static void what_was_due_before_the_change_fires_by_the_old_settings(void **stat
     assert_true(show()->next_at == now() + HF_MINUTES(1));
 }
 
-static void settings_by_hand_are_checked(void **state)
+static void a_schedule_takes_no_signals(void **state)
+{
+    hf_signal_spec signal = HF_SIGNAL_INIT;
+    (void)state;
+    set_hourly(HF_OVERLAP_ALLOW, HF_CATCH_UP_ONE);
+    signal.name = "set";
+    signal.payload =
+        "{\"cron\":\"@daily\",\"timezone\":\"UTC\",\"workflow\":\"work\",\"input\":\"null\","
+        "\"overlap\":\"skip\",\"catch_up\":\"one\",\"priority\":0,\"tags\":[]}";
+    assert_code(try_signal(show()->run, &signal), HF_NOT_ALLOWED);
+    assert_string_equal(show()->cron, "every 1h");
+}
+
+static void settings_that_came_some_other_way_are_checked(void **state)
 {
     static const char *const payloads[] = {
         "null",
@@ -512,9 +526,11 @@ static void settings_by_hand_are_checked(void **state)
         hf_signal_spec signal = HF_SIGNAL_INIT;
         signal.name = "set";
         signal.payload = payloads[i];
-        assert_ok(try_signal(show()->run, &signal));
+        assert_ok(hf__steer(fx.client, show()->run, &signal, &fx.error));
     }
-    send_signal(show()->run, "whatever");
+    hf_signal_spec unknown = HF_SIGNAL_INIT;
+    unknown.name = "whatever";
+    assert_ok(hf__steer(fx.client, show()->run, &unknown, &fx.error));
     let_work();
     assert_int_equal(count_events("refused"), count);
     assert_string_equal(show()->cron, "every 1h");
@@ -655,7 +671,8 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(what_was_due_in_a_pause_is_missed_even_if_it_was_short),
     CONTRACT_TEST(new_settings_hold_at_once_and_keep_what_was),
     CONTRACT_TEST(what_was_due_before_the_change_fires_by_the_old_settings),
-    CONTRACT_TEST(settings_by_hand_are_checked),
+    CONTRACT_TEST(a_schedule_takes_no_signals),
+    CONTRACT_TEST(settings_that_came_some_other_way_are_checked),
     CONTRACT_TEST(a_deleted_schedule_is_gone_and_its_runs_go_on),
     CONTRACT_TEST(a_schedule_that_was_cancelled_can_be_set_again),
     CONTRACT_TEST(schedules_are_listed_by_name_within_their_tenant),

@@ -21,10 +21,12 @@ from receiver import Receiver
 from runner import Runner
 from scene import Scene
 
-EACH = 4  # events of a run
+EACH = 4  # events of a run whose input does not say how many
 
 SCRIPT = """#!/bin/sh
-for n in 1 2 3 4; do holdfast emit "shop.event.$n" "{\\"n\\":$n}" || exit 1; done
+last=$(cat)
+[ "$last" != null ] || last=4
+for n in $(seq "$last"); do holdfast emit "shop.event.$n" "{\\"n\\":$n}" || exit 1; done
 """
 
 
@@ -57,6 +59,14 @@ class Stage:
 
     def emit(self, count):
         return [self.scene.trigger_one("shop.order", f"o{self.scene.made}-{i}") for i in range(count)]
+
+    def emit_parked(self, name, *counts):
+        """A run for each number of events, one after the other; the subscription is told of them when all are there."""
+        self.program("subscription", "park", name)
+        for made, count in enumerate(counts, 1):
+            self.scene.trigger_one("shop.order", f"p{made}", str(count))
+            wait_until(lambda n=made: self.scene.succeeded() == n, "the run has emitted its events")
+        self.program("subscription", "resume", name)
 
     def short_lease(self):
         """So that a killed dispatcher is missed soon. It has the lease of its workflow, which the engine made."""
@@ -171,6 +181,36 @@ def an_event_that_nobody_takes_holds_up_its_run_alone(directory, runner, kind):
         check(stage.subscription("picky")["pending"] == 3, "what was not taken is not kept")
 
 
+def a_refused_run_holds_up_no_other_however_much_it_has_to_tell(directory, runner, kind):
+    with Receiver(runner.seed) as receiver, Scene(directory, kind) as scene:
+        stage = Stage(scene, workers=1)
+        stage.subscribe("stubborn", f"{receiver.url}/stubborn", "--event", "shop.*", "--max-failures", 1000)
+        stage.emit_parked("stubborn", 25, 2, 1)
+        wait_until(lambda: len(receiver.by_run("/stubborn")) == 2, "the other runs' events come")
+        wait_until(lambda: stage.subscription("stubborn")["pending"] == 25, "and nothing else is ended")
+        taken = receiver.by_run("/stubborn")
+        check(receiver.first not in taken, f"the refused run was passed by: {taken}")
+        check(sorted(taken.values()) == [[1], [1, 2]], f"not in order: {taken}")
+        stage.dismiss()
+
+
+def each_refusal_is_kept_with_its_own_event(directory, runner, kind):
+    with Receiver(runner.seed) as receiver, Scene(directory, kind) as scene:
+        stage = Stage(scene, workers=1)
+        stage.subscribe("unfair", f"{receiver.url}/unfair", "--event", "shop.*", "--max-failures", 1000)
+        stage.emit_parked("unfair", 1, 1)
+
+        def errors():
+            lines = stage.program("outbox", "list", "--undelivered", "--json", "--quiet").stdout.splitlines()
+            found = [json.loads(line) for line in lines]
+            return {event["run"]: event["last_error"] for event in found if event["last_error"]}
+
+        wait_until(lambda: len(errors()) == 2, "both have failed")
+        for run, error in errors().items():
+            status = "400" if receiver.first.endswith(run) else "404"
+            check(status in error, f"what was answered with {status} is said to have failed so: {error}")
+
+
 def hostile_receivers_do_no_harm(directory, runner, kind):
     with Receiver(runner.seed) as receiver, Scene(directory, kind) as scene:
         stage = Stage(scene, workers=1)
@@ -248,6 +288,9 @@ def main():
             ("killed dispatchers lose nothing and keep the order", killed_dispatchers_lose_nothing),
             ("a dead endpoint is parked and blocks nobody", a_dead_endpoint_blocks_nobody),
             ("an event that nobody takes holds up its run alone", an_event_that_nobody_takes_holds_up_its_run_alone),
+            ("a refused run holds up no other, however much it has to tell",
+             a_refused_run_holds_up_no_other_however_much_it_has_to_tell),
+            ("each refusal is kept with its own event", each_refusal_is_kept_with_its_own_event),
             ("hostile receivers do no harm", hostile_receivers_do_no_harm),
             ("private addresses are refused where that is asked for", public_only_refuses_this_machine),
             ("public libraries verify and read both modes", standard_libraries_understand_them)):

@@ -44,12 +44,27 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def be_picky(self, receiver, event):
         """Never takes the second event of the run that it heard of first."""
-        with receiver.lock:
-            receiver.first = receiver.first or event["source"]
-        if event["source"] == receiver.first and event["data"]["n"] == 2:
+        if self.is_first(receiver, event) and event["data"]["n"] == 2:
             self.answer(400)
         else:
             self.be_ok(receiver, event)
+
+    def is_first(self, receiver, event):
+        """Whether it is of the run that it heard of first."""
+        with receiver.lock:
+            receiver.first = receiver.first or event["source"]
+        return event["source"] == receiver.first
+
+    def be_stubborn(self, receiver, event):
+        """Takes nothing of the run that it heard of first."""
+        if self.is_first(receiver, event):
+            self.answer(400)
+        else:
+            self.be_ok(receiver, event)
+
+    def be_unfair(self, receiver, event):
+        """Takes nothing at all, for different reasons."""
+        self.answer(400 if self.is_first(receiver, event) else 404)
 
     def be_early(self, _receiver, _event):
         self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")

@@ -58,6 +58,44 @@ def each_role_opens_what_it_is_for(directory, url):
             check(me["tenant"] == "default" and me["actor"] == role and role in me["roles"], me)
 
 
+def sent_to(client, run, name, payload=None):
+    """How a signal to this run is answered, by each of the two ways to send one."""
+    event = {"specversion": "1.0", "id": name, "source": "/test", "type": name, "data": payload, "holdfastrun": run}
+    return (client.post(f"/v1/runs/{run}/signals", {"name": name, "payload": payload}),
+            client.post("/v1/events", raw=json.dumps(event), headers={"Content-Type": "application/cloudevents+json"}))
+
+
+@case
+def who_may_send_signals_steers_neither_schedules_nor_subscriptions(directory, url):
+    prepare(url)
+    trigger, admin = token(url, "trigger"), token(url, "admin")
+    with Server(directory, url) as server:
+        sender, owner = holder(server, trigger), holder(server, admin)
+        owner.put("/v1/schedules/nightly", {"workflow": "idle.v1", "cron": "0 3 * * *", "input": {"n": 1}})
+        owner.put("/v1/subscriptions/shop", {"url": "http://127.0.0.1:9/", "events": ["x"]})
+        owner.post("/v1/subscriptions/shop/park")
+        shown = owner.get("/v1/schedules/nightly").json
+        listed = owner.get("/v1/runs?prefix=holdfast.&limit=100").json["items"]
+        runs = {run["workflow"]: run["id"] for run in listed if run["key"] in ("nightly", "shop")}
+        stolen = {"workflow": "idle.v1", "cron": "every 1s", "input": {"n": 2}}
+        for client in (sender, owner):
+            for workflow, name, payload in (("holdfast.schedule", "set", stolen), ("holdfast.dispatch", "resume", None)):
+                for answer in sent_to(client, runs[workflow], name, payload):
+                    check((answer.status, answer.problem) == (409, "not_allowed"), f"{workflow}: {answer.text}")
+                    check("engine's own" in answer.json["detail"], answer.text)
+        check(owner.get("/v1/schedules/nightly").json == shown, "the schedule was changed")
+        events = owner.get(f"/v1/runs/{runs['holdfast.dispatch']}/events").json["items"]
+        check("resume" not in [event["name"] for event in events], events)
+        check(owner.post("/v1/schedules/nightly/pause").json["paused"] is True, "paused by who may")
+        check(owner.post("/v1/schedules/nightly/resume").json["paused"] is False, "resumed by who may")
+        changed = owner.put("/v1/schedules/nightly", {"workflow": "idle.v1", "cron": "0 4 * * *"}).json
+        check(changed["cron"] == "0 4 * * *", changed)
+        check(owner.post("/v1/subscriptions/shop/resume").status == 200, "resumed by who may")
+        wait_until(lambda: owner.get("/v1/subscriptions/shop").json["state"] == "active", "it delivers again")
+        run = sender.trigger("idle.v1")
+        check([answer.status for answer in sent_to(sender, run, "go")] == [202, 202], "other runs take signals")
+
+
 @case
 def without_a_good_token_nothing_is_told(directory, url):
     prepare(url)

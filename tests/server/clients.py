@@ -223,6 +223,40 @@ def children_stand_among_the_runs_of_their_time(scene):
     check(worker.stop() == 0, worker.said())
 
 
+# ---- What a worker survives ----
+
+@case
+def a_sleep_until_a_moment_between_two_microseconds_ends(scene):
+    worker = scene.worker()
+    wait_until(lambda: scene.client.get("/v1/workflows/until.v1").status == 200, "the worker has joined")
+    end = scene.end(scene.client.trigger("until.v1"))
+    check((end["status"], end["result"]) == ("succeeded", "slept"), end)
+    check(worker.stop() == 0, worker.said())
+
+
+@case
+def a_worker_with_very_many_files_open_works(scene):
+    worker = scene.worker(FILES="1100")
+    wait_until(lambda: scene.client.get("/v1/workflows/mother.v1").status == 200, "the worker has joined")
+    for _ in range(2):
+        check(scene.end(scene.client.trigger("child.v1", input=4))["result"] == 8, worker.said())
+    check(worker.stop() == 0, worker.said())
+
+
+@case
+def a_worker_goes_on_after_what_nobody_thought_of(scene):
+    scene.client.put("/v1/workflows/slow.v1", {"lease": "3s"})
+    run = scene.client.trigger("slow.v1")
+    worker = scene.worker(STUMBLE="1", LIMIT="60")
+    log = scene.directory / "log"
+    wait_until(lambda: log.exists() and f"{run} began" in log.read_text(), "it claims all the same")
+    wait_until(lambda: "stumbled over /work/heartbeat" in worker.said(), "a heartbeat fails, too")
+    scene.client.post(f"/v1/runs/{run}/cancel")
+    wait_until(lambda: f"{run} cancelled" in log.read_text(), "the next heartbeat hears of the cancel")
+    check("stumbled over /work/claim" in worker.said(), worker.said())
+    check(worker.stop() == 0, worker.said())
+
+
 # ---- A server that goes away ----
 
 @case

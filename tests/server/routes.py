@@ -171,9 +171,13 @@ def bulk_changes_what_can_be_changed(server, client):
     runs = [client.trigger("a.v1") for _ in range(3)]
     client.post(f"/v1/runs/{runs[0]}/cancel")
     answer = client.post("/v1/runs/bulk", {"action": "pause", "filter": {"workflow": "a.v1"}, "reason": "night"}).json
-    check(answer == {"matched": 3, "changed": 2, "refused": 1, "complete": True}, answer)
+    check(answer == {"matched": 3, "changed": 2, "refused": 1, "complete": True, "next": None}, answer)
     answer = client.post("/v1/runs/bulk", {"action": "resume", "filter": {"status": ["paused"]}}).json
     check(answer["changed"] == 2, answer)
+    rest = {"workflow": "a.v1", "cursor": runs[2]}  # as if a request had come by the newest
+    answer = client.post("/v1/runs/bulk", {"action": "pause", "filter": rest}).json
+    check(answer == {"matched": 2, "changed": 1, "refused": 1, "complete": True, "next": None}, answer)
+    check(client.get(f"/v1/runs/{runs[2]}").json["status"] == "pending", "it went on after the cursor")
     for wrong in ({"action": "explode", "filter": {"workflow": "a.v1"}}, {"filter": {"workflow": "a.v1"}},
                   {"action": "cancel"}, {"action": "cancel", "filter": []}, {"action": "cancel", "filter": {"x": 1}}):
         check(client.post("/v1/runs/bulk", wrong).status == 400, wrong)

@@ -255,7 +255,7 @@ def many_are_changed_by_a_filter(server, client):
     for _ in range(3):
         client.trigger("idle.v1", subject="bulk")
     body = {"action": "cancel", "filter": {"subject": "bulk"}, "dry_run": True}
-    check(client.post("/v1/runs/bulk", body).json == {"matched": 3, "changed": 0, "refused": 0, "complete": True}, "")
+    check(client.post("/v1/runs/bulk", body).json == {"matched": 3, "changed": 0, "refused": 0, "complete": True, "next": None}, "")
     body["dry_run"] = False
     check(client.post("/v1/runs/bulk", body).json["changed"] == 3, "cancelled")
     check(client.post("/v1/runs/bulk", {"action": "cancel", "filter": {}}).status == 400, "all is too many")

@@ -71,6 +71,29 @@ static void a_client_role_cannot_act_in_another_tenant(void **state)
         1);
 }
 
+static void a_client_role_steers_no_schedule(void **state)
+{
+    (void)state;
+    hf_client *client = NULL;
+    hf_run *run = NULL;
+    hf_schedule_spec spec = HF_SCHEDULE_INIT;
+    spec.name = "nightly";
+    spec.workflow = "work";
+    spec.cron = "@daily";
+    assert_ok(hf_open_as(&client, root, "acme", "tester", err));
+    assert_ok(hf_schedule_set(client, &spec, err));
+    assert_ok(hf_get_by_key(client, &run, "holdfast.schedule", spec.name, err));
+    char id[HF_ID_TEXT];
+    hf_id_format(run->id, id);
+    assert_string_equal(pg_refusal(acme, "SELECT holdfast.signal('%s', 'set', '{}')", id), "HF007");
+    assert_string_equal(pg_refusal(acme, "SELECT holdfast.signal('%s', 'set', '{}'::jsonb)", id),
+                        "HF007");
+    assert_int_equal(
+        pg_number(scratch.pg, "SELECT count(*) FROM holdfast.signal WHERE run_id = '%s'", id), 0);
+    hf_run_free(run);
+    hf_close(client);
+}
+
 static void a_disabled_tenants_client_triggers_nothing(void **state)
 {
     (void)state;
@@ -408,6 +431,7 @@ int main(void)
         CLIENTS_TEST(a_client_role_sees_its_tenant_and_nothing_else),
         CLIENTS_TEST(a_client_role_acts_in_its_tenant_without_naming_it),
         CLIENTS_TEST(a_client_role_cannot_act_in_another_tenant),
+        CLIENTS_TEST(a_client_role_steers_no_schedule),
         CLIENTS_TEST(a_disabled_tenants_client_triggers_nothing),
         CLIENTS_TEST(a_reader_reads_and_does_nothing),
         CLIENTS_TEST(a_role_of_all_tenants_reads_them_all),

@@ -2,14 +2,27 @@
 // Python.
 
 import { randomUUID } from 'node:crypto';
-import { appendFileSync } from 'node:fs';
+import { appendFileSync, openSync } from 'node:fs';
 import {
     Client, PermanentError, RetryAfter, StepFailed, TurnOver, WaitTimeout, Worker,
 } from '../../../clients/javascript/holdfast.mjs';
 
 const [url, name, log] = process.argv.slice(2);
-const worker = new Worker(new Client(url, { token: process.env.TOKEN }),
-    { name, concurrency: 8, stopLimit: Number(process.env.LIMIT ?? 20) });
+const client = new Client(url, { token: process.env.TOKEN });
+const worker = new Worker(client, { name, concurrency: 8, stopLimit: Number(process.env.LIMIT ?? 20) });
+
+for (let i = 0; i < Number(process.env.FILES ?? 0); i++) // so many are open already
+    openSync('/dev/null');
+
+if (process.env.STUMBLE) { // the first of these fails in a way that nobody thought of
+    const ask = client.ask.bind(client);
+    const stumbling = new Set(['/work/claim', '/work/heartbeat']);
+    client.ask = async (method, path, ...rest) => {
+        if (stumbling.delete(path))
+            throw new RangeError(`stumbled over ${path}`);
+        return ask(method, path, ...rest);
+    };
+}
 
 /** A line in a file is something that cannot be undone. */
 const note = (line) => appendFileSync(log, `${line}\n`);
@@ -108,6 +121,11 @@ worker.workflow('slow.v1', async (ctx) => {
             note(`${ctx.runId} cancelled`);
         throw error;
     }
+});
+
+worker.workflow('until.v1', async (ctx) => {
+    await ctx.sleepUntil('nap', Date.now() + 100 + 2 ** -11); // between two microseconds
+    return 'slept';
 });
 
 worker.workflow('tell.v1', async (ctx) => {

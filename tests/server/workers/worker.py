@@ -3,6 +3,7 @@ JavaScript."""
 
 import os
 import pathlib
+import resource
 import sys
 import time
 import uuid
@@ -12,8 +13,23 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "clients" /
 import holdfast  # noqa: E402
 
 URL, NAME, LOG = sys.argv[1:]
-worker = holdfast.Worker(holdfast.Client(URL, token=os.environ.get("TOKEN")), name=NAME, concurrency=8,
-                         stop_limit=float(os.environ.get("LIMIT", "20")))
+client = holdfast.Client(URL, token=os.environ.get("TOKEN"))
+worker = holdfast.Worker(client, name=NAME, concurrency=8, stop_limit=float(os.environ.get("LIMIT", "20")))
+
+if "FILES" in os.environ:  # so many are open already
+    resource.setrlimit(resource.RLIMIT_NOFILE, (4096, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    files = [os.open(os.devnull, os.O_RDONLY) for _ in range(int(os.environ["FILES"]))]
+
+if "STUMBLE" in os.environ:  # the first of these fails in a way that nobody thought of
+    ask, stumbling = client.ask, {"/work/claim", "/work/heartbeat"}
+
+    def stumble(method, path, *arguments, **options):
+        if path in stumbling:
+            stumbling.remove(path)
+            raise LookupError(f"stumbled over {path}")
+        return ask(method, path, *arguments, **options)
+
+    client.ask = stumble
 
 
 def note(line):
@@ -113,6 +129,12 @@ def slow(ctx, input):
     except holdfast.RunCancelled:
         note(f"{ctx.run_id} cancelled")
         raise
+
+
+@worker.workflow("until.v1")
+def until(ctx, input):
+    ctx.sleep_until("nap", time.time() + 0.1000005)
+    return "slept"
 
 
 @worker.workflow("tell.v1")

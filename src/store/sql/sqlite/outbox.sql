@@ -48,18 +48,19 @@ SELECT ?1 WHERE EXISTS (SELECT 1 FROM subscription s CROSS JOIN delivery d ON d.
 SELECT id, name, url, secret, mode, max_failures FROM subscription WHERE tenant_id = ?1 AND run_id = ?2;
 
 -- name: load_deliveries
--- The next events to deliver, in order. Their run may be purged by now. Served by the primary keys. Serves: the
--- dispatcher, removing a subscription.
--- takes: one (subscription uuid, most int)
+-- The next events to deliver after a position, in order; those of the runs that are named come without what they carry.
+-- Their run may be purged by now. Served by the primary keys. Serves: the dispatcher, removing a subscription.
+-- takes: one (subscription uuid, after bigint, most int, held_1 uuid, held_2 uuid, held_3 uuid)
 -- gives: (position bigint, id uuid, run uuid, type text, payload text, created_at bigint, attempts int, workflow text,
 --   subject text, key text, trace text)
-SELECT d.position, o.id, o.run_id, o.type, o.payload, o.created_at, d.attempts, w.name, r.subject, r.key, r.trace
+SELECT d.position, o.id, o.run_id, o.type, CASE WHEN o.run_id IN (?4, ?5, ?6) THEN NULL ELSE o.payload END, o.created_at,
+       d.attempts, w.name, r.subject, r.key, r.trace
   FROM delivery d
  CROSS JOIN outbox o ON o.id = d.outbox_id
   LEFT JOIN run r ON r.tenant_id = o.tenant_id AND r.id = o.run_id
   LEFT JOIN workflow w ON w.id = r.workflow_id
- WHERE d.subscription_id = ?1
- ORDER BY d.position LIMIT ?2;
+ WHERE d.subscription_id = ?1 AND d.position > ?2
+ ORDER BY d.position LIMIT ?3;
 
 -- name: end_deliveries
 -- What was delivered, or is not wanted any more. Served by the primary key of delivery. Serves: the dispatcher, removing
