@@ -52,7 +52,8 @@ static const char *data_of(hf_ctx *ctx, const struct hf__record *record)
 
 /* ---- Writing ---- */
 
-/* An operation of the run at hand. The store may be away for a while: its lease is the limit. */
+/* An operation of the run at hand. The store may be away for a while: its lease is the limit. But nobody can claim the run
+ * while it is locked. */
 static struct hf__op op_of(hf_ctx *ctx, enum hf__op_kind kind)
 {
     const hf_run *run = &ctx->claimed->run;
@@ -62,6 +63,7 @@ static struct hf__op op_of(hf_ctx *ctx, enum hf__op_kind kind)
         .actor = ctx->worker->name,
         .error = &ctx->function->error,
         .patience = ctx->claimed->lease,
+        .bears_locks = true,
         .shard = hf__shard_of(hf_id_is_zero(run->root) ? run->id : run->root) | 1,
     };
 }
