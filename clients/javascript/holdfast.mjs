@@ -803,8 +803,7 @@ export class Context {
             waiting_kind: 'children',
             waiting_until_us: until,
             wait_children: mine.size + others.length + missing,
-            wake_on_child_failure: waitFor === 'all_or_failure' &&
-                others.every((mail) => mail.payload.status === 'succeeded'),
+            wake_on_child_failure: waitFor === 'all_or_failure',
         });
     }
 

@@ -722,8 +722,7 @@ class Context:
         missing = 1 if wait_for == "any" else len(ends) - ended
         self._suspend(full, None if entry else self._line("children_wait", started=now, until=until),
                       waiting_kind="children", waiting_until_us=until, wait_children=len(mine) + len(others) + missing,
-                      wake_on_child_failure=wait_for == "all_or_failure" and
-                      all(mail["payload"].get("status") == "succeeded" for mail in others))
+                      wake_on_child_failure=wait_for == "all_or_failure")
         raise AssertionError("unreachable")
 
     def _look(self, runs: Sequence[str]) -> tuple:

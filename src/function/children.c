@@ -129,7 +129,6 @@ struct wait {
     const char **mail;      /* ids of their ends' mail */
     size_t *places;         /* of the same, in the mailbox */
     size_t others;          /* ends of other children that lie in the mailbox */
-    bool another_failed;    /* among those */
     struct hf__idmap index; /* run -> end */
 };
 
@@ -199,19 +198,15 @@ static void read_mail(struct wait *wait, size_t place)
     if (strncmp(mail->id, end_prefix, strlen(end_prefix)) == 0 &&
         hf_id_parse(mail->id + strlen(end_prefix), &run))
         end = hf__idmap_get(&wait->index, run);
-    const char *json = mail->payload ? mail->payload : "null";
     if (end && !end->ended) {
-        read_end(wait->ctx, json, end);
+        read_end(wait->ctx, mail->payload ? mail->payload : "null", end);
         end->ended = true;
         wait->failed |= went_wrong(end->status);
         wait->places[wait->mailed] = place;
         wait->mail[wait->mailed++] = mail->id;
         wait->ended++;
     } else {
-        hf_child_end other = { 0 };
-        read_end(wait->ctx, json, &other);
         wait->others++;
-        wait->another_failed |= went_wrong(other.status);
     }
 }
 
@@ -344,7 +339,7 @@ static hf_code suspend(struct wait *wait, const struct hf__record *record, hf_wa
         .waiting_kind = "children",
         .waiting_until = until,
         .wait_children = (int)(wait->others + wait->mailed + missing),
-        .wake_on_child_failure = what == HF_WAIT_ALL_OR_FAILURE && !wait->another_failed,
+        .wake_on_child_failure = what == HF_WAIT_ALL_OR_FAILURE,
     };
     return hf__function_suspend(wait->ctx, record, &transition);
 }
