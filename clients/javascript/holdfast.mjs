@@ -465,6 +465,8 @@ export class Context {
         const last = this.#entries.at(-1);
         if (last?.status === 'failed' && last.op === 'step' && this.#claim.retried_seq >= this.#claim.steps.at(-1).seq)
             Object.assign(last, { status: 'waiting', attempt: 0, until: 0 });
+        if (this.#claim.steps_cut)
+            this.lose(new PermanentError('a run can remember 100,000 calls at most: give parts of the work to children'));
     }
 
     // -- holding --

@@ -432,6 +432,8 @@ class Context:
         if last and last.status == "failed" and last.op == "step" and \
                 self._claim["retried_seq"] >= self._claim["steps"][-1]["seq"]:
             last.status, last.attempt, last.until = "waiting", 0, 0
+        if self._claim.get("steps_cut"):
+            self._lose(PermanentError("a run can remember 100,000 calls at most: give parts of the work to children"))
 
     # -- holding --
 

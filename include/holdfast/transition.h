@@ -42,6 +42,7 @@ typedef struct hf_claimed {
     size_t mail_count;
     hf_event *steps; /* recorded steps, by sequence */
     size_t step_count;
+    bool steps_cut; /* these may not be all: a claim brings 100,000 lines, retries counted */
     /* Sequence of the last retry by an operator after a step was recorded; 0: none. */
     int64_t retried_seq;
     int64_t seen_position; /* hand these two back with a transition to waiting */

@@ -8,6 +8,9 @@
 
 #include "util/arena.h"
 
+/* Lines of mail, and of steps, that a claim brings of one run: the LIMIT of load_mail and load_steps. */
+#define HF__LOAD_MOST 100000
+
 enum hf__op_kind {
     HF__OP_TRIGGER,
     HF__OP_CLAIM,
