@@ -36,6 +36,7 @@ const FINISHED = ['succeeded', 'failed', 'cancelled'];
 const CLAIM_WAIT = 20; // s that a claim waits for work
 const LONGEST_BEAT = 10_000; // ms between heartbeats
 const TRACE_LIMIT = 8000; // characters of a stack that are kept with the run
+const MAIL_MOST = 100_000; // pieces that a claim brings
 const GIVE_BACK = { path: 'commit', turn: 'give_back' };
 
 // ---- Errors ----
@@ -583,6 +584,12 @@ export class Context {
     }
 
     #suspend(name, data, wait) {
+        if (this.#mail.length >= MAIL_MOST && this.#mail.length === this.#claim.mail.length && !wait.pause) {
+            // It would be woken at once for what it has not seen, and see the same again.
+            this.lose(new PermanentError(`the mailbox holds more than a function sees at once, ${MAIL_MOST} signals and ` +
+                'ends of children, and none of them is what it waits for'));
+            throw this.#over;
+        }
         const { seen_position, seen_us } = this.#claim;
         const end = { path: 'commit', turn: 'wait', seen_position, seen_us, ...wait };
         if (data)

@@ -12,7 +12,6 @@
 #include <string.h>
 
 enum { CHILDREN_MOST = 1000000 }; /* of one call */
-enum { MAIL_MOST = 100000 };      /* that a claim brings, by load_mail */
 
 /* ---- Starting ---- */
 
@@ -291,7 +290,7 @@ static hf_code keep_ends(struct wait *wait)
 /* Where every end that lies in the mailbox is one of those waited for, they are taken out as a whole. */
 static void find_span(const struct wait *wait, struct hf__record *record)
 {
-    if (wait->others || wait->ctx->claimed->mail_count >= MAIL_MOST)
+    if (wait->others || wait->ctx->claimed->mail_count >= HF__LOAD_MOST)
         return;
     for (size_t i = 0; i < wait->mailed; i++) {
         int64_t position = wait->ctx->claimed->mail[wait->places[i]].position;
@@ -385,6 +384,10 @@ static hf_code wait_or_go(struct wait *wait, const char *full, const struct hf__
         return conclude(wait, full, NULL);
     if (until && until <= now)
         return conclude(wait, full, "not all children ended in time");
+    if (what != HF_WAIT_ANY && wait->count - wait->ended + wait->mailed > HF__LOAD_MOST)
+        return hf__function_end(wait->ctx, HF_PERMANENT,
+                                "\"%s\" waits for more than %d ends at once: wait in portions",
+                                full, HF__LOAD_MOST);
     const struct hf__record record = {
         .op = "children_wait",
         .name = full,

@@ -1,4 +1,4 @@
-/* Durable functions whose history is longer than what a claim brings: they fail, and say why. C2.
+/* Durable functions whose history or mailbox is longer than what a claim brings: they fail, and say why. C2.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <pthread.h>
 #include <stddef.h>
@@ -118,12 +118,105 @@ static void a_history_that_is_cut_is_not_taken_for_the_whole(void **state)
     assert_int_equal(atomic_load(&done_again), 0);
 }
 
+/* ---- Mailbox ---- */
+
+/* So many signals of one name, then one of another. */
+static void bury(hf_id id, size_t count)
+{
+    enum { AT_ONCE = 2000 };
+    struct hf__op *ops = calloc(AT_ONCE, sizeof *ops);
+    hf_signal_spec *specs = calloc(AT_ONCE, sizeof *specs);
+    char(*names)[16] = calloc(AT_ONCE, sizeof *names);
+    for (size_t sent = 0; sent <= count; sent += AT_ONCE) {
+        size_t part = count + 1 - sent < AT_ONCE ? count + 1 - sent : AT_ONCE;
+        for (size_t i = 0; i < part; i++) {
+            snprintf(names[i], sizeof names[i], "m%zu", sent + i);
+            specs[i] = (hf_signal_spec){ .version = HF_SIGNAL_VERSION,
+                                         .id = names[i],
+                                         .type = "external",
+                                         .name = sent + i < count ? "a" : "b" };
+            ops[i] = op_of(HF__OP_SIGNAL);
+            ops[i].signal.run = id;
+            ops[i].signal.spec = &specs[i];
+        }
+        apply(ops, part);
+    }
+    free(ops);
+    free(specs);
+    free(names);
+}
+
+static hf_code waits_for_b(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    (void)input;
+    (void)err;
+    (void)arg;
+    hf_try(hf_wait_signal(ctx, "b", 0, NULL));
+    return hf_return(ctx, "1");
+}
+
+static void a_signal_that_cannot_be_seen_is_not_waited_for(void **state)
+{
+    (void)state;
+    hf_id id = begin(waits_for_b);
+    bury(id, MOST);
+    expect_failure(id, "mailbox_full",
+                   "the mailbox holds more than a function sees at once, 100000");
+}
+
+static hf_code takes_one_then_waits_for_b(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    (void)input;
+    (void)err;
+    (void)arg;
+    hf_try(hf_wait_signal(ctx, "a", 0, NULL));
+    hf_try(hf_wait_signal(ctx, "b", 0, NULL));
+    return hf_return(ctx, "1");
+}
+
+static void what_is_taken_out_makes_room_for_the_next(void **state)
+{
+    (void)state;
+    hf_id id = begin(takes_one_then_waits_for_b);
+    bury(id, MOST);
+    world_start();
+    world_expect_result(id, "1");
+}
+
+static hf_code waits_for_too_many(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    size_t count = MOST + 1;
+    hf_id *ids = calloc(count, sizeof *ids);
+    hf_child_end *ends = calloc(count, sizeof *ends);
+    (void)input;
+    (void)err;
+    (void)arg;
+    for (size_t i = 0; i < count; i++) {
+        size_t number = i + 1;
+        memcpy(&ids[i], &number, sizeof number);
+    }
+    hf_code code = hf_children_wait(ctx, "all", ids, count, HF_WAIT_ALL, 0, ends);
+    free(ids);
+    free(ends);
+    return code;
+}
+
+static void more_children_than_can_be_seen_are_not_waited_for(void **state)
+{
+    (void)state;
+    hf_id id = begin(waits_for_too_many);
+    expect_failure(id, "permanent", "\"all\" waits for more than 100000 ends at once");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, world_set_up, world_tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_history_that_is_cut_is_not_taken_for_the_whole),
+        TEST(a_signal_that_cannot_be_seen_is_not_waited_for),
+        TEST(what_is_taken_out_makes_room_for_the_next),
+        TEST(more_children_than_can_be_seen_are_not_waited_for),
     };
     return world_run_tests("function limits", tests, sizeof tests / sizeof *tests);
 }
