@@ -36,6 +36,7 @@ const FINISHED = ['succeeded', 'failed', 'cancelled'];
 const CLAIM_WAIT = 20; // s that a claim waits for work
 const LONGEST_BEAT = 10_000; // ms between heartbeats
 const TRACE_LIMIT = 8000; // characters of a stack that are kept with the run
+const MAIL_MOST = 100_000; // pieces that a claim brings
 const GIVE_BACK = { path: 'commit', turn: 'give_back' };
 
 // ---- Errors ----
@@ -465,6 +466,8 @@ export class Context {
         const last = this.#entries.at(-1);
         if (last?.status === 'failed' && last.op === 'step' && this.#claim.retried_seq >= this.#claim.steps.at(-1).seq)
             Object.assign(last, { status: 'waiting', attempt: 0, until: 0 });
+        if (this.#claim.steps_cut)
+            this.lose(new PermanentError('a run can remember 100,000 calls at most: give parts of the work to children'));
     }
 
     // -- holding --
@@ -581,6 +584,12 @@ export class Context {
     }
 
     #suspend(name, data, wait) {
+        if (this.#mail.length >= MAIL_MOST && this.#mail.length === this.#claim.mail.length && !wait.pause) {
+            // It would be woken at once for what it has not seen, and see the same again.
+            this.lose(new PermanentError(`the mailbox holds more than a function sees at once, ${MAIL_MOST} signals and ` +
+                'ends of children, and none of them is what it waits for'));
+            throw this.#over;
+        }
         const { seen_position, seen_us } = this.#claim;
         const end = { path: 'commit', turn: 'wait', seen_position, seen_us, ...wait };
         if (data)
@@ -803,8 +812,7 @@ export class Context {
             waiting_kind: 'children',
             waiting_until_us: until,
             wait_children: mine.size + others.length + missing,
-            wake_on_child_failure: waitFor === 'all_or_failure' &&
-                others.every((mail) => mail.payload.status === 'succeeded'),
+            wake_on_child_failure: waitFor === 'all_or_failure',
         });
     }
 

@@ -49,6 +49,7 @@ FRESH = 15           # s that an idle connection is trusted; the server closes i
 LONGEST_BEAT = 10    # s between heartbeats
 TRACE_LIMIT = 8000   # characters of a traceback that are kept with the run
 MICRO = 1_000_000
+MAIL_MOST = 100_000  # pieces that a claim brings
 GIVE_BACK = {"path": "commit", "turn": "give_back"}
 
 
@@ -441,6 +442,8 @@ class Context:
         if last and last.status == "failed" and last.op == "step" and \
                 self._claim["retried_seq"] >= self._claim["steps"][-1]["seq"]:
             last.status, last.attempt, last.until = "waiting", 0, 0
+        if self._claim.get("steps_cut"):
+            self._lose(PermanentError("a run can remember 100,000 calls at most: give parts of the work to children"))
 
     # -- holding --
 
@@ -536,6 +539,11 @@ class Context:
             self._next += 1
 
     def _suspend(self, name: Optional[str], data: Optional[Dict[str, Any]], **wait: Any) -> None:
+        if len(self._mail) >= MAIL_MOST and len(self._mail) == len(self._claim["mail"]) and not wait.get("pause"):
+            # It would be woken at once for what it has not seen, and see the same again.
+            self._lose(PermanentError(f"the mailbox holds more than a function sees at once, {MAIL_MOST} signals and ends "
+                                      "of children, and none of them is what it waits for"))
+            raise self._over  # type: ignore[misc]
         end = {"path": "commit", "turn": "wait", "seen_position": self._claim["seen_position"],
                "seen_us": self._claim["seen_us"], **wait}
         if data:
@@ -731,8 +739,7 @@ class Context:
         missing = 1 if wait_for == "any" else len(ends) - ended
         self._suspend(full, None if entry else self._line("children_wait", started=now, until=until),
                       waiting_kind="children", waiting_until_us=until, wait_children=len(mine) + len(others) + missing,
-                      wake_on_child_failure=wait_for == "all_or_failure" and
-                      all(mail["payload"].get("status") == "succeeded" for mail in others))
+                      wake_on_child_failure=wait_for == "all_or_failure")
         raise AssertionError("unreachable")
 
     def _look(self, runs: Sequence[str]) -> tuple:

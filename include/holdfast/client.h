@@ -23,7 +23,7 @@ typedef struct hf_options {
     int max_idle;          /* kept open when unused; default 4 */
     int64_t max_lifetime;  /* us after which a connection is replaced; 0: never */
     size_t max_payload;    /* bytes of one input, state, result or signal; default 1 MiB */
-    int64_t connect_limit; /* us to wait for a store that cannot be reached; default 5 s */
+    int64_t connect_limit; /* us to wait for a store that is away, or a locked run; default 5 s */
 } hf_options;
 
 #define HF_OPTIONS_VERSION 1

@@ -42,6 +42,7 @@ typedef struct hf_claimed {
     size_t mail_count;
     hf_event *steps; /* recorded steps, by sequence */
     size_t step_count;
+    bool steps_cut; /* these may not be all: a claim brings 100,000 lines, retries counted */
     /* Sequence of the last retry by an operator after a step was recorded; 0: none. */
     int64_t retried_seq;
     int64_t seen_position; /* hand these two back with a transition to waiting */
@@ -134,7 +135,7 @@ typedef struct hf_transition {
     const char *waiting_token;
     int64_t waiting_until; /* wake at this time at the latest; 0: no limit */
     int wait_children; /* wake when so many child ends are in the mailbox; 0: not for children */
-    bool wake_on_child_failure; /* do not wait for the others then */
+    bool wake_on_child_failure; /* and when one failed after the claim, or seen_position is 0 */
     bool pause; /* wait: paused, until an operator resumes it or waiting_until has passed */
     int64_t seen_position; /* from hf_claimed */
     int64_t seen_at;

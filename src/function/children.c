@@ -12,7 +12,6 @@
 #include <string.h>
 
 enum { CHILDREN_MOST = 1000000 }; /* of one call */
-enum { MAIL_MOST = 100000 };      /* that a claim brings, by load_mail */
 
 /* ---- Starting ---- */
 
@@ -129,7 +128,6 @@ struct wait {
     const char **mail;      /* ids of their ends' mail */
     size_t *places;         /* of the same, in the mailbox */
     size_t others;          /* ends of other children that lie in the mailbox */
-    bool another_failed;    /* among those */
     struct hf__idmap index; /* run -> end */
 };
 
@@ -199,19 +197,15 @@ static void read_mail(struct wait *wait, size_t place)
     if (strncmp(mail->id, end_prefix, strlen(end_prefix)) == 0 &&
         hf_id_parse(mail->id + strlen(end_prefix), &run))
         end = hf__idmap_get(&wait->index, run);
-    const char *json = mail->payload ? mail->payload : "null";
     if (end && !end->ended) {
-        read_end(wait->ctx, json, end);
+        read_end(wait->ctx, mail->payload ? mail->payload : "null", end);
         end->ended = true;
         wait->failed |= went_wrong(end->status);
         wait->places[wait->mailed] = place;
         wait->mail[wait->mailed++] = mail->id;
         wait->ended++;
     } else {
-        hf_child_end other = { 0 };
-        read_end(wait->ctx, json, &other);
         wait->others++;
-        wait->another_failed |= went_wrong(other.status);
     }
 }
 
@@ -296,7 +290,7 @@ static hf_code keep_ends(struct wait *wait)
 /* Where every end that lies in the mailbox is one of those waited for, they are taken out as a whole. */
 static void find_span(const struct wait *wait, struct hf__record *record)
 {
-    if (wait->others || wait->ctx->claimed->mail_count >= MAIL_MOST)
+    if (wait->others || wait->ctx->claimed->mail_count >= HF__LOAD_MOST)
         return;
     for (size_t i = 0; i < wait->mailed; i++) {
         int64_t position = wait->ctx->claimed->mail[wait->places[i]].position;
@@ -344,7 +338,7 @@ static hf_code suspend(struct wait *wait, const struct hf__record *record, hf_wa
         .waiting_kind = "children",
         .waiting_until = until,
         .wait_children = (int)(wait->others + wait->mailed + missing),
-        .wake_on_child_failure = what == HF_WAIT_ALL_OR_FAILURE && !wait->another_failed,
+        .wake_on_child_failure = what == HF_WAIT_ALL_OR_FAILURE,
     };
     return hf__function_suspend(wait->ctx, record, &transition);
 }
@@ -390,6 +384,10 @@ static hf_code wait_or_go(struct wait *wait, const char *full, const struct hf__
         return conclude(wait, full, NULL);
     if (until && until <= now)
         return conclude(wait, full, "not all children ended in time");
+    if (what != HF_WAIT_ANY && wait->count - wait->ended + wait->mailed > HF__LOAD_MOST)
+        return hf__function_end(wait->ctx, HF_PERMANENT,
+                                "\"%s\" waits for more than %d ends at once: wait in portions",
+                                full, HF__LOAD_MOST);
     const struct hf__record record = {
         .op = "children_wait",
         .name = full,

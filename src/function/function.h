@@ -14,9 +14,6 @@
 #include "util/hash.h"
 #include "worker/worker.h"
 
-/* Calls that a run can remember: what a claim loads. */
-#define HF__MOST_CALLS 100000
-
 enum hf__entry_status { HF__ENTRY_WAITING, HF__ENTRY_SUCCEEDED, HF__ENTRY_FAILED };
 
 /* What is remembered of one call. */

@@ -272,10 +272,10 @@ static bool read_history(hf_ctx *ctx)
     forget_last_failure(claimed, function);
     if (!good)
         hf__function_end(ctx, HF_NOMEM, "%s", hf_code_meaning(HF_NOMEM));
-    else if (claimed->step_count >= HF__MOST_CALLS)
+    else if (claimed->steps_cut)
         hf__function_end(ctx, HF_PERMANENT,
                          "a run can remember %d calls at most: give parts of the work to children",
-                         HF__MOST_CALLS);
+                         HF__LOAD_MOST);
     return true;
 }
 

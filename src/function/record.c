@@ -52,7 +52,8 @@ static const char *data_of(hf_ctx *ctx, const struct hf__record *record)
 
 /* ---- Writing ---- */
 
-/* An operation of the run at hand. The store may be away for a while: its lease is the limit. */
+/* An operation of the run at hand. The store may be away for a while: its lease is the limit. But nobody can claim the run
+ * while it is locked. */
 static struct hf__op op_of(hf_ctx *ctx, enum hf__op_kind kind)
 {
     const hf_run *run = &ctx->claimed->run;
@@ -62,6 +63,7 @@ static struct hf__op op_of(hf_ctx *ctx, enum hf__op_kind kind)
         .actor = ctx->worker->name,
         .error = &ctx->function->error,
         .patience = ctx->claimed->lease,
+        .bears_locks = true,
         .shard = hf__shard_of(hf_id_is_zero(run->root) ? run->id : run->root) | 1,
     };
 }
@@ -198,6 +200,17 @@ hf_code hf__function_record(hf_ctx *ctx, const struct hf__record *record, hf_tra
 
 /* ---- Suspending ---- */
 
+/* The claim brought as much mail as it can, and nothing of it was for this turn: the run would be woken at once for what
+ * it has not seen, and see the same again. */
+static bool is_buried(const hf_ctx *ctx)
+{
+    const hf_claimed *claimed = ctx->claimed;
+    for (size_t i = 0; i < claimed->mail_count; i++)
+        if (ctx->function->taken[i])
+            return false;
+    return claimed->mail_count >= HF__LOAD_MOST;
+}
+
 hf_code hf__function_suspend(hf_ctx *ctx, const struct hf__record *record,
                              const hf_transition *wait)
 {
@@ -205,6 +218,13 @@ hf_code hf__function_suspend(hf_ctx *ctx, const struct hf__record *record,
     const char *data = record ? data_of(ctx, record) : "";
     if (!event || !data)
         return hf__function_end(ctx, HF_NOMEM, "%s", hf_code_meaning(HF_NOMEM));
+    if (!wait->pause && is_buried(ctx)) {
+        ctx->error_code = "mailbox_full";
+        return hf__function_end(ctx, HF_PERMANENT,
+                                "the mailbox holds more than a function sees at once, %d signals "
+                                "and ends of children, and none of them is what it waits for",
+                                HF__LOAD_MOST);
+    }
     ctx->transition = *wait;
     ctx->transition.turn = HF_TURN_WAIT;
     ctx->transition.seen_position = ctx->claimed->seen_position;

@@ -115,9 +115,15 @@ void hf__op_end(struct hf__op *op, hf_code code, const char *fmt, ...)
 
 void hf__op_begin(struct hf__op *op, int64_t give_up_at)
 {
-    op->decided = op->again = op->long_way = op->resent = op->told = false;
+    op->decided = op->again = op->passed_over = op->long_way = op->resent = op->told = false;
     op->tries = 0;
     op->give_up_at = give_up_at;
+}
+
+void hf__op_pass_over(struct hf__op *op)
+{
+    op->again = op->passed_over = true;
+    op->tries++;
 }
 
 hf_id hf__op_run(const struct hf__op *op)

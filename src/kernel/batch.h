@@ -73,6 +73,9 @@ void hf__op_ok(struct hf__op *op);
 void hf__op_end(struct hf__op *op, hf_code code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Not in this flush: somebody else has its run locked. */
+void hf__op_pass_over(struct hf__op *op);
+
 enum { HF__LIFECYCLE = 0, HF__DOMAIN = 1, HF__STEP = 2, HF__TASK = 3, HF__SIGNAL = 4 };
 int hf__event_kind(const char *name); /* -1: unknown */
 const char *hf__event_kind_name(int kind);

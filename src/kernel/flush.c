@@ -76,14 +76,16 @@ static bool takes_long_way(const struct hf__op *op)
 }
 
 /* A step or a first transition that may have happened is looked for before it is written again; so is the place of a
- * first transition that starts other runs, and the run that a debounced trigger may go into. */
+ * first transition that starts other runs, the run that a debounced trigger may go into, and that of a step which others
+ * had locked. */
 static bool is_looked_for(const struct hf__op *op)
 {
     const hf_transition *initial = op->kind == HF__OP_TRIGGER ? op->trigger.initial : NULL;
     if (op->kind == HF__OP_TRIGGER && op->trigger.spec->debounce_key)
         return true;
-    return (op->resent && (op->kind == HF__OP_STEP || initial)) ||
-           (initial && (initial->child_count || initial->start_count));
+    if (op->kind == HF__OP_STEP)
+        return op->resent || op->long_way;
+    return initial && (op->resent || initial->child_count || initial->start_count);
 }
 
 /* Another tenant has named this run in this flush. Answers are known by the run's id alone, so one of them waits. */
@@ -144,6 +146,7 @@ static bool prepare(struct hf__batch *batch)
         op->again |= op->kind == HF__OP_CLAIM && hf__claim_waits(batch, op);
         if (op->again)
             continue;
+        op->passed_over = false;
         if (op->kind == HF__OP_TRIGGER && op->trigger.initial)
             reads = true;
         if (hf__commit_is_child_end(op)) {
@@ -186,7 +189,7 @@ static void decide(struct hf__batch *batch)
             if (op->kind == HF__OP_TRIGGER) {
                 hf__trigger_decide(batch, op);
             } else if (hf__is_locked_out(batch, op)) {
-                op->again = true;
+                hf__op_pass_over(op);
             } else if (op->kind == HF__OP_SIGNAL) {
                 hf__signal_decide(batch, op);
             } else if (op->kind == HF__OP_COMMIT) {

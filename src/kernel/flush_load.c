@@ -82,6 +82,7 @@ static void attach_steps(struct hf__batch *batch, struct hf__arena *arena, hf_cl
         batch->failed = true;
         return;
     }
+    claimed->steps_cut = count >= HF__LOAD_MOST;
     for (int i = 0; i < count; i++) {
         const struct hf__cell *c = hf__table_row(out, from + i);
         if (is_operators_retry(c))

@@ -127,6 +127,8 @@ static void ask_peek(struct hf__batch *batch, int tenant, const hf_id *run)
 void hf__step_prepare(struct hf__batch *batch, struct hf__op *op)
 {
     const hf_step_record *step = op->step.record;
+    if (!op->resent)
+        return;
     struct hf__cell *c = hf__batch_add(batch, HF__STMT_FIND_COMMITTED);
     c[0] = hf__number(op->tenant);
     c[1] = hf__uuid(&step->run);

@@ -264,7 +264,7 @@ static void refused_verdict(struct hf__batch *batch, struct hf__op *op, const st
         if (spec->flow_key) /* its lane may be gone */
             hf__lane_forget_all(&batch->flusher->lanes);
         if (spec->debounce_key) /* somebody may keep the run locked that it would go into */
-            op->tries++;
+            hf__op_pass_over(op);
     } else if (hf__json_equal(hf__as_text(c[4]) ? hf__as_text(c[4]) : "null",
                               spec->input ? spec->input : "null")) {
         op->trigger.existing = hf__as_uuid(c[3]);

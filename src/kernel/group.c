@@ -21,8 +21,14 @@
 #define GATHER_LEAST 100 /* us for all of them */
 #define GATHER_MOST 1000
 #define LOCKED_PAUSE HF_MILLISECONDS(1) /* before looking again at runs that others have locked */
+#define ASIDE_PAUSE HF_MILLISECONDS(5)  /* the same, of those that were set aside */
 #define FIRST_BACKOFF HF_MILLISECONDS(20)
 #define LAST_BACKOFF HF_MILLISECONDS(500)
+
+struct queue {
+    struct hf__op *first;
+    struct hf__op *last;
+};
 
 struct hf__group {
     struct hf__group_options options;
@@ -33,33 +39,42 @@ struct hf__group {
 
     pthread_mutex_t mutex; /* guards what follows */
     pthread_cond_t work;
-    struct hf__op *first;
-    struct hf__op *last;
-    atomic_size_t queued; /* also read without the mutex */
+    struct queue ready;
+    struct queue aside; /* wait for runs that others keep locked: all others pass them */
+    int64_t look_at;    /* monotonic us: when to look at those again */
+    int64_t looked_at;  /* and when that began, if the flush under way is of those; 0: it is not */
+    atomic_size_t queued; /* in `ready`; also read without the mutex */
     bool asleep;          /* the thread waits for work */
     bool closing;
 };
 
 /* ---- The queue ---- */
 
-static void push_front(struct hf__group *group, struct hf__op *op)
+static void push_front(struct queue *queue, struct hf__op *op)
 {
-    op->next = group->first;
-    group->first = op;
-    if (!group->last)
-        group->last = op;
-    group->queued++;
+    op->next = queue->first;
+    queue->first = op;
+    if (!queue->last)
+        queue->last = op;
 }
 
-static void push_back(struct hf__group *group, struct hf__op *op)
+static void push_back(struct queue *queue, struct hf__op *op)
 {
     op->next = NULL;
-    if (group->last)
-        group->last->next = op;
+    if (queue->last)
+        queue->last->next = op;
     else
-        group->first = op;
-    group->last = op;
-    group->queued++;
+        queue->first = op;
+    queue->last = op;
+}
+
+static struct hf__op *pop(struct queue *queue)
+{
+    struct hf__op *op = queue->first;
+    queue->first = op->next;
+    if (!queue->first)
+        queue->last = NULL;
+    return op;
 }
 
 static void begin(const struct hf__group *group, struct hf__op *op)
@@ -72,7 +87,8 @@ void hf__group_submit(struct hf__group *group, struct hf__op *op)
 {
     begin(group, op);
     pthread_mutex_lock(&group->mutex);
-    push_back(group, op);
+    push_back(&group->ready, op);
+    group->queued++;
     if (group->asleep)
         pthread_cond_signal(&group->work);
     pthread_mutex_unlock(&group->mutex);
@@ -106,38 +122,59 @@ static size_t payload_bytes(const struct hf__op *op)
     return 64;
 }
 
+/* Those that were set aside are looked at from time to time, and once more at the end. Called with the mutex held. */
+static bool aside_is_due(const struct hf__group *group)
+{
+    return group->aside.first &&
+           (group->closing ? !group->ready.first : hf__monotonic_us() >= group->look_at);
+}
+
 /* What the next flush takes, first in first out. Called with the mutex held. */
 static size_t take(struct hf__group *group, struct hf__op **ops)
 {
+    bool look = aside_is_due(group);
+    struct queue *queue = look ? &group->aside : &group->ready;
     size_t count = 0;
     size_t bytes = 0;
-    while (group->first && count < MAX_OPS && bytes < MAX_BYTES) {
-        struct hf__op *op = group->first;
-        bool alone = op->tries >= SHARED_TRIES;
+    group->looked_at = look ? hf__monotonic_us() : 0;
+    while (queue->first && count < MAX_OPS && bytes < MAX_BYTES) {
+        bool alone = queue->first->tries >= SHARED_TRIES && !queue->first->passed_over;
         if (alone && count > 0)
             break;
-        group->first = op->next;
-        if (!group->first)
-            group->last = NULL;
-        bytes += payload_bytes(op);
-        group->queued--;
-        ops[count++] = op;
+        ops[count] = pop(queue);
+        bytes += payload_bytes(ops[count++]);
         if (alone)
             break;
     }
+    if (!look)
+        group->queued -= count;
     return count;
 }
 
-/* What was not decided is next again, in its order. Only one that waits for somebody's lock, flushed alone, lets all
- * others pass first. */
+/* It was passed over, or flushed alone, often enough. */
+static bool belongs_aside(const struct hf__op *op)
+{
+    return op->tries > SHARED_TRIES || (op->tries == SHARED_TRIES && op->passed_over);
+}
+
+/* What was not decided is next again, in its order; but what waits for somebody's lock lets all others pass. Looking at that
+ * again takes no more than half of the time. */
 static void put_back(struct hf__group *group, struct hf__op **ops, size_t count)
 {
     pthread_mutex_lock(&group->mutex);
+    int64_t now = hf__monotonic_us();
+    if (group->looked_at)
+        group->look_at = now + ASIDE_PAUSE + now - group->looked_at;
+    else if (!group->aside.first)
+        group->look_at = now + ASIDE_PAUSE;
+    for (size_t i = 0; i < count; i++)
+        if (belongs_aside(ops[i]))
+            push_back(&group->aside, ops[i]);
     for (size_t i = count; i > 0; i--)
-        if (ops[i - 1]->tries > SHARED_TRIES)
-            push_back(group, ops[i - 1]);
-        else
-            push_front(group, ops[i - 1]);
+        if (!belongs_aside(ops[i - 1])) {
+            push_front(&group->ready, ops[i - 1]);
+            group->queued++;
+        }
     pthread_mutex_unlock(&group->mutex);
 }
 
@@ -206,9 +243,9 @@ static bool worth_trying_again(const struct hf__op *op, hf_code code, int64_t no
 {
     if (closing)
         return false;
-    if (op->give_up_at == 0)
+    if (op->give_up_at == 0 || (code == HF_LOCKED && op->bears_locks))
         return true;
-    return code == HF_UNAVAILABLE && now < op->give_up_at;
+    return (code == HF_UNAVAILABLE || code == HF_LOCKED) && now < op->give_up_at;
 }
 
 /* The store as a whole failed: whoever has no patience left is told. */
@@ -229,58 +266,45 @@ static size_t give_up(struct hf__group *group, struct hf__op **ops, size_t count
     return hand_out(ops, count);
 }
 
-/* Takes those out of the queue that have no patience left. Called with the mutex held. */
-static struct hf__op *take_impatient(struct hf__group *group, hf_code code)
+/* Takes those out of a queue that have no patience left. Called with the mutex held. */
+static struct queue take_impatient(struct hf__group *group, struct queue *queue, hf_code code)
 {
     int64_t now = hf__monotonic_us();
-    struct hf__op *impatient = NULL;
-    struct hf__op **last_impatient = &impatient;
-    struct hf__op **link = &group->first;
-    group->last = NULL;
-    while (*link) {
-        struct hf__op *op = *link;
-        if (worth_trying_again(op, code, now, group->closing)) {
-            group->last = op;
-            link = &op->next;
-            continue;
-        }
-        *link = op->next;
-        op->next = NULL;
-        *last_impatient = op;
-        last_impatient = &op->next;
-        group->queued--;
+    struct queue impatient = { 0 };
+    struct queue patient = { 0 };
+    while (queue->first) {
+        struct hf__op *op = pop(queue);
+        bool stays = worth_trying_again(op, code, now, group->closing);
+        push_back(stays ? &patient : &impatient, op);
+        group->queued -= !stays && queue == &group->ready;
     }
+    *queue = patient;
     return impatient;
 }
 
-/* Whoever waits behind an operation of endless patience is told too. */
-static void give_up_queued(struct hf__group *group, const hf_error *err)
+/* Whoever waits in this queue and has no patience left is told. */
+static void give_up_queued(struct hf__group *group, struct queue *queue, const hf_error *err)
 {
     pthread_mutex_lock(&group->mutex);
-    struct hf__op *op = take_impatient(group, err->code);
+    struct queue impatient = take_impatient(group, queue, err->code);
     pthread_mutex_unlock(&group->mutex);
-    while (op) {
-        struct hf__op *next = op->next;
+    while (impatient.first) {
+        struct hf__op *op = pop(&impatient);
         answer(op, err->code, err);
         op->done(op, op->done_arg);
-        op = next;
     }
 }
 
 /* ---- The thread ---- */
 
 /* A caller does not wait for ever for somebody else's transaction to end. */
-static void end_locked_out(struct hf__op **ops, size_t count)
+static void end_locked_out(struct hf__group *group)
 {
     static const hf_error locked = {
         .code = HF_LOCKED,
         .message = "another transaction keeps the run locked: end it, then try again",
     };
-    int64_t now = hf__monotonic_us();
-    for (size_t i = 0; i < count; i++)
-        if (!ops[i]->decided && ops[i]->tries > SHARED_TRIES && ops[i]->give_up_at &&
-            now >= ops[i]->give_up_at)
-            answer(ops[i], HF_LOCKED, &locked);
+    give_up_queued(group, &group->aside, &locked);
 }
 
 static void clear_again(struct hf__op **ops, size_t count)
@@ -310,18 +334,20 @@ static void flush_all(struct hf__group *group, struct hf__op **ops, size_t count
         if (code == HF_OK)
             code = flush(group, ops, count, &unknown, &err);
         if (code == HF_OK) {
-            end_locked_out(ops, count);
-            group->expected = count > lone ? hf__group_queued(group) + count : 0;
+            bool looked = group->looked_at;
+            group->expected = count > lone && !looked ? hf__group_queued(group) + count : 0;
             size_t left = hand_out(ops, count);
             clear_again(ops, left);
             put_back(group, ops, left);
-            if (left == count)
+            end_locked_out(group);
+            if (left == count && !looked)
                 pause_for(LOCKED_PAUSE);
             return;
         }
         count = give_up(group, ops, count, unknown, &err);
         if (count > 0) {
-            give_up_queued(group, &err);
+            give_up_queued(group, &group->ready, &err);
+            give_up_queued(group, &group->aside, &err);
             pause_for(backoff);
         }
         backoff = backoff * 2 < LAST_BACKOFF ? backoff * 2 : LAST_BACKOFF;
@@ -342,12 +368,22 @@ static void gather(struct hf__group *group)
     group->expected = 0;
 }
 
+/* Called with the mutex held. */
+static void wait_until(struct hf__group *group, int64_t until)
+{
+    struct timespec time = { .tv_sec = until / 1000000, .tv_nsec = until % 1000000 * 1000 };
+    pthread_cond_timedwait(&group->work, &group->mutex, &time);
+}
+
 /* Sleeps until there is work. Called with the mutex held. */
 static void await_work(struct hf__group *group)
 {
     group->asleep = true;
-    while (!group->first && !group->closing)
-        pthread_cond_wait(&group->work, &group->mutex);
+    while (!group->ready.first && !group->closing && !aside_is_due(group))
+        if (group->aside.first)
+            wait_until(group, group->look_at);
+        else
+            pthread_cond_wait(&group->work, &group->mutex);
     group->asleep = false;
 }
 
@@ -411,7 +447,7 @@ hf_code hf__group_start(struct hf__group **out, const struct hf__group_options *
         return hf__nomem(err);
     group->options = *options;
     pthread_mutex_init(&group->mutex, NULL);
-    pthread_cond_init(&group->work, NULL);
+    hf__cond_init(&group->work);
     hf__flusher_init(&group->flusher, options->driver, NULL);
     group->flusher.woke = options->woke;
     group->flusher.woke_arg = options->arg;

@@ -8,6 +8,9 @@
 
 #include "util/arena.h"
 
+/* Lines of mail, and of steps, that a claim brings of one run: the LIMIT of load_mail and load_steps. */
+#define HF__LOAD_MOST 100000
+
 enum hf__op_kind {
     HF__OP_TRIGGER,
     HF__OP_CLAIM,
@@ -146,19 +149,21 @@ struct hf__op {
     void *done_arg;
     int64_t
         patience; /* us to go on trying while the store cannot be reached; 0: the engine's connect_limit; < 0: for
-                           ever, and through a full disk too */
-    uint64_t shard; /* operations on one run, and on a family of runs, should share it */
+                           ever, and through a full disk too. Also while others keep its run locked, then HF_LOCKED */
+    bool bears_locks; /* that is waited for without a limit */
+    uint64_t shard;   /* operations on one run, and on a family of runs, should share it */
 
     /* the flush's own */
     struct hf__op *next;
     int64_t give_up_at; /* monotonic us; 0: never */
     const struct hf__row
-        *row;      /* the run as this flush has locked and decided it; NULL: it has not */
-    int tries;     /* flushes that were undone because of it */
-    bool again;    /* not decided by this flush; to be part of the next */
-    bool long_way; /* the short way was refused */
-    bool resent;   /* an earlier answer was lost: it may have happened */
-    bool told;     /* a claim that was handed out early */
+        *row;         /* the run as this flush has locked and decided it; NULL: it has not */
+    int tries;        /* flushes that were undone because of it, or passed it over */
+    bool again;       /* not decided by this flush; to be part of the next */
+    bool passed_over; /* others had its run locked in the last flush: its neighbours lost nothing */
+    bool long_way;    /* the short way was refused */
+    bool resent;      /* an earlier answer was lost: it may have happened */
+    bool told;        /* a claim that was handed out early */
 };
 
 /* Who waits for runs may be asked for a claim in this lane: of the one run of this priority that the asker is about to

@@ -17,14 +17,14 @@ static int status_of(hf_code code)
     case HF_CONFLICT:
     case HF_NOT_ALLOWED:
     case HF_STALE:
-    case HF_RUN_CANCELLED:
-    case HF_LOCKED: return 409;
+    case HF_RUN_CANCELLED: return 409;
     case HF_REVISION: return 412;
     case HF_UNAUTHORIZED: return 401;
     case HF_DISABLED: return 403;
     case HF_TIMEOUT: return 504;
     case HF_NO_WORKER:
     case HF_UNAVAILABLE:
+    case HF_LOCKED: /* of runs: locks that are asked for by name are not served here */
     case HF_CLOSED: return 503;
     case HF_STORE_FULL: return 507;
     default: return 500;

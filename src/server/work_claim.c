@@ -67,6 +67,7 @@ const struct hf__field hf__claimed_fields[] = {
     { "seen_position", HF__FIELD_INT64, offsetof(hf_claimed, seen_position) },
     { "seen_us", HF__FIELD_INT64, offsetof(hf_claimed, seen_at) },
     { "retried_seq", HF__FIELD_INT64, offsetof(hf_claimed, retried_seq) },
+    { "steps_cut", HF__FIELD_BOOL, offsetof(hf_claimed, steps_cut) },
     { NULL, HF__FIELD_TEXT, 0 },
 };
 

@@ -116,6 +116,7 @@ static void decided(struct hf__op *op, void *arg)
     case HF_NOT_ALLOWED:
     case HF_CLOSED: break;
     case HF_UNAVAILABLE:
+    case HF_LOCKED: /* of a store that is being closed: else a commit waits */
         if (may_try_again(turn)) {
             hf__turn_commit(turn);
             return;

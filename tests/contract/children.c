@@ -285,6 +285,30 @@ static void ends_that_were_consumed_do_not_count_for_the_next_wait(void **state)
     assert_int_equal(claim_parent()->mail_count, 1);
 }
 
+static void a_failure_that_was_seen_wakes_nobody_but_the_next_one_does(void **state)
+{
+    const hf_claimed *parent = hold_parent();
+    (void)state;
+    start(parent, 3, 3, true);
+    const hf_claims *children = claim_children(3);
+    fail_for_good(&children->items[0]);
+    parent = claim_parent();
+    hf_transition t = turn_of(parent, HF_TURN_WAIT);
+    t.wait_children = 3;
+    t.wake_on_child_failure = true;
+    commit(&t);
+    assert_null(claim_parent());
+    fail_for_good(&children->items[1]);
+    parent = claim_parent();
+    assert_int_equal(parent->mail_count, 2);
+    fail_for_good(&children->items[2]);
+    t = turn_of(parent, HF_TURN_WAIT);
+    t.wait_children = 4;
+    t.wake_on_child_failure = true;
+    commit(&t); /* it came after the claim */
+    assert_int_equal(claim_parent()->mail_count, 3);
+}
+
 static void consuming_one_end_twice_does_not_make_the_parent_wait_for_ever(void **state)
 {
     const hf_claimed *parent = hold_parent();
@@ -568,6 +592,7 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(children_that_ended_before_the_parent_waits_are_counted),
     CONTRACT_TEST(a_child_that_ended_before_the_parent_waits_lowers_what_is_left),
     CONTRACT_TEST(ends_that_were_consumed_do_not_count_for_the_next_wait),
+    CONTRACT_TEST(a_failure_that_was_seen_wakes_nobody_but_the_next_one_does),
     CONTRACT_TEST(consuming_one_end_twice_does_not_make_the_parent_wait_for_ever),
     CONTRACT_TEST(a_signal_wakes_a_parent_that_waits_for_children),
     CONTRACT_TEST(a_child_that_ends_while_its_parent_is_paused_wakes_it_after_the_pause),

@@ -346,6 +346,194 @@ static void a_short_end_of_a_run_locked_by_somebody_else_stops_nobody(void **sta
     expect_others_go_on(t.run, &op);
 }
 
+/* ---- Locks that stay ---- */
+
+static void lock(hf_id run)
+{
+    sql("BEGIN");
+    sql("SELECT 1 FROM run WHERE id = %s FOR UPDATE", sql_id(run));
+}
+
+/* Told while the lock is held; done once it is not. */
+static void expect_told_of_the_lock(hf_id run, struct hf__op op)
+{
+    for (int locked = 1; locked >= 0; locked--) {
+        struct hf__op sent = op;
+        hf_error error;
+        sent.error = &error;
+        sent.patience = locked ? HF_MILLISECONDS(50) : 0;
+        if (locked)
+            lock(run);
+        apply(&sent, 1);
+        assert_int_equal(sent.code, locked ? HF_LOCKED : HF_OK);
+        if (locked)
+            assert_non_null(strstr(error.message, "keeps the run locked"));
+        sql("%s", locked ? "COMMIT" : "SELECT 1");
+    }
+}
+
+static void whoever_wants_a_run_that_stays_locked_is_told(void **state)
+{
+    hf_signal_spec signal = {
+        .version = HF_SIGNAL_VERSION, .id = "s", .type = "external", .name = "s"
+    };
+    struct hf__op op = op_of(HF__OP_SIGNAL);
+    (void)state;
+    if (fx.backend != BACKEND_POSTGRES)
+        skip();
+    hf_id run = run_that_is(HF_LEASED, 0);
+    op.signal.run = run_that_is(HF_WAITING, 0);
+    op.signal.spec = &signal;
+    expect_told_of_the_lock(op.signal.run, op);
+
+    hf_id waiting = op.signal.run;
+    op = op_of(HF__OP_CHANGE);
+    op.change.run = waiting;
+    op.change.action = HF_CANCEL;
+    expect_told_of_the_lock(waiting, op);
+
+    hf_step_record step = { run, get(run)->version, WORKER, "s", "succeeded", "1" };
+    op = op_of(HF__OP_STEP);
+    op.step.record = &step;
+    expect_told_of_the_lock(run, op);
+
+    hf_transition t = { .version = HF_TRANSITION_VERSION,
+                        .run = run,
+                        .run_version = get(run)->version,
+                        .worker = WORKER,
+                        .turn = HF_TURN_WAIT };
+    op = op_of(HF__OP_COMMIT);
+    op.commit.transition = &t;
+    expect_told_of_the_lock(run, op);
+}
+
+struct answers {
+    atomic_int count;
+};
+
+static void count_answer(struct hf__op *op, void *arg)
+{
+    struct answers *answers = arg;
+    (void)op;
+    atomic_fetch_add(&answers->count, 1);
+}
+
+static void submit_to(hf_client *client, struct hf__op *op, struct answers *answers)
+{
+    op->done = count_answer;
+    op->done_arg = answers;
+    hf__engine_submit(client->engine, op);
+}
+
+static void await(struct answers *answers, int count)
+{
+    while (atomic_load(&answers->count) < count)
+        sleep_for(HF_MILLISECONDS(1));
+}
+
+/* So much that a flush takes nothing else. */
+static const char *big_result(void)
+{
+    enum { SIZE = 1024 * 1024 };
+    char *text = keep(malloc(SIZE), free);
+    memset(text, '1', SIZE);
+    text[SIZE - 1] = '\0';
+    return text;
+}
+
+static void big_ends_of_a_locked_parents_children_let_all_others_pass(void **state)
+{
+    enum { CHILDREN = 9 };
+    hf_trigger_spec specs[CHILDREN];
+    hf_transition ends[CHILDREN];
+    struct hf__op ops[CHILDREN];
+    struct answers answers = { 0 };
+    (void)state;
+    if (fx.backend != BACKEND_POSTGRES)
+        skip();
+    define("child");
+    for (int i = 0; i < CHILDREN; i++)
+        specs[i] = spec_of("child");
+    hf_transition t = turn_of(claim_new(), HF_TURN_WAIT);
+    t.children = specs;
+    t.child_count = CHILDREN;
+    t.wait_children = CHILDREN;
+    commit(&t);
+    const hf_claims *children = claim_of("child", CHILDREN);
+    const hf_claimed *other = claim_new();
+    hf_step_record step = { other->run.id, other->run.version, WORKER, "s", "succeeded", "1" };
+    struct hf__op stepping = op_of(HF__OP_STEP);
+    stepping.step.record = &step;
+    stepping.shard = 1;
+
+    lock(t.run);
+    for (int i = 0; i < CHILDREN; i++) {
+        ends[i] = turn_of(&children->items[i], HF_TURN_SUCCEED);
+        ends[i].result = big_result();
+        ops[i] = op_of(HF__OP_COMMIT);
+        ops[i].commit.transition = &ends[i];
+        ops[i].commit.child = &children->items[i].run;
+        ops[i].patience = -1;
+        ops[i].shard = 1;
+        submit_to(fx.client, &ops[i], &answers);
+    }
+    apply(&stepping, 1);
+    assert_int_equal(stepping.code, HF_OK);
+    assert_int_equal(atomic_load(&answers.count), 0);
+    sql("COMMIT");
+    await(&answers, CHILDREN);
+    for (int i = 0; i < CHILDREN; i++)
+        assert_int_equal(ops[i].code, HF_OK);
+    assert_int_equal(claim()->mail_count, CHILDREN);
+}
+
+static void who_bears_locks_outwaits_those_who_do_not(void **state)
+{
+    struct answers answers = { 0 };
+    (void)state;
+    if (fx.backend != BACKEND_POSTGRES)
+        skip();
+    const hf_claimed *held = claim_new();
+    hf_step_record step = { held->run.id, held->run.version, WORKER, "s", "succeeded", "1" };
+    struct hf__op bearing = op_of(HF__OP_STEP);
+    bearing.step.record = &step;
+    bearing.patience = HF_MILLISECONDS(10);
+    bearing.bears_locks = true;
+    struct hf__op other = op_of(HF__OP_CHANGE);
+    other.change.run = held->run.id;
+    other.change.action = HF_CANCEL;
+    other.patience = HF_MILLISECONDS(50);
+    lock(held->run.id);
+    submit_to(fx.client, &bearing, &answers);
+    apply(&other, 1);
+    assert_int_equal(other.code, HF_LOCKED);
+    assert_int_equal(atomic_load(&answers.count), 0);
+    sql("COMMIT");
+    await(&answers, 1);
+    assert_int_equal(bearing.code, HF_OK);
+}
+
+static void closing_does_not_wait_for_a_lock(void **state)
+{
+    struct answers answers = { 0 };
+    struct hf__op op = op_of(HF__OP_COMMIT);
+    (void)state;
+    if (fx.backend != BACKEND_POSTGRES)
+        skip();
+    hf_client *beside = open_beside();
+    const hf_claimed *held = claim_new();
+    hf_transition t = turn_of(held, HF_TURN_WAIT);
+    op.commit.transition = &t;
+    op.patience = -1;
+    lock(t.run);
+    submit_to(beside, &op, &answers);
+    hf_close(beside);
+    assert_int_equal(atomic_load(&answers.count), 1);
+    assert_int_equal(op.code, HF_LOCKED);
+    sql("COMMIT");
+    succeed(held);
+}
+
 static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(one_bad_operation_among_a_hundred_fails_alone),
     CONTRACT_TEST(a_hundred_callers_at_once_are_each_answered_for_themselves),
@@ -361,5 +549,9 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(the_end_of_a_child_whose_parent_is_locked_stops_nobody),
     CONTRACT_TEST(a_step_of_a_run_locked_by_somebody_else_stops_nobody),
     CONTRACT_TEST(a_short_end_of_a_run_locked_by_somebody_else_stops_nobody),
+    CONTRACT_TEST(whoever_wants_a_run_that_stays_locked_is_told),
+    CONTRACT_TEST(big_ends_of_a_locked_parents_children_let_all_others_pass),
+    CONTRACT_TEST(who_bears_locks_outwaits_those_who_do_not),
+    CONTRACT_TEST(closing_does_not_wait_for_a_lock),
 };
 CONTRACT("group_commit", tests)

@@ -280,8 +280,11 @@ static hf_code part(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
         return HF_PERMANENT;
     if (strcmp(input, "99") == 0)
         hf_try(hf_sleep(ctx, "long", HF_HOURS(1)));
-    while (strcmp(input, "97") == 0 && !atomic_load(&scene.works))
+    bool held = strcmp(input, "97") == 0 || strcmp(input, "96") == 0;
+    while (held && !atomic_load(&scene.works))
         world_sleep(HF_MILLISECONDS(2));
+    if (strcmp(input, "96") == 0)
+        return HF_PERMANENT;
     snprintf(result, sizeof result, "{\"got\":%s}", input);
     return hf_return(ctx, result);
 }
@@ -476,6 +479,54 @@ static void a_failure_ends_the_wait_if_asked(void **state)
     world_expect_result(begin_family(fails_fast), "\"failed\"");
 }
 
+static hf_code fails_fast_again(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    hf_id ids[3];
+    hf_child_end ends[2];
+    const char *payload;
+    (void)input;
+    (void)err;
+    (void)arg;
+    hf_try(start_parts(ctx, (int[]){ 13, 96, 99 }, 3, ids));
+    hf_try(hf_wait_signal(ctx, "go", 0, &payload));
+    hf_try(hf_children_wait(ctx, "rest", ids + 1, 2, HF_WAIT_ALL_OR_FAILURE, 0, ends));
+    return hf_return(ctx, ends[0].status == HF_FAILED && !ends[1].ended ? "\"failed\"" : "0");
+}
+
+static int failed_children_of(hf_id id)
+{
+    hf_filter filter = HF_FILTER_INIT;
+    hf_runs *runs = NULL;
+    filter.parent = id;
+    int failed = 0;
+    assert_ok(hf_list(world.client, &runs, &filter, NULL));
+    for (size_t i = 0; i < runs->count; i++)
+        failed += runs->items[i].status == HF_FAILED;
+    hf_runs_free(runs);
+    return failed;
+}
+
+static bool waits_for_children(hf_id id)
+{
+    hf_run *run = world_get(id);
+    bool waits = run->status == HF_WAITING && strcmp(run->waiting_kind, "children") == 0;
+    hf_run_free(run);
+    return waits;
+}
+
+static void a_failure_ends_the_wait_where_that_of_another_lies_in_the_mailbox(void **state)
+{
+    (void)state;
+    hf_id id = begin_family(fails_fast_again);
+    while (failed_children_of(id) == 0)
+        world_sleep(HF_MILLISECONDS(2));
+    send(id, "go", "1", NULL);
+    while (!waits_for_children(id))
+        world_sleep(HF_MILLISECONDS(2));
+    atomic_store(&scene.works, 1);
+    world_expect_result(id, "\"failed\"");
+}
+
 static hf_code waits_in_vain(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
 {
     hf_id ids[2];
@@ -621,6 +672,7 @@ int main(void)
         TEST(one_child_cannot_be_waited_for_twice_at_once),
         TEST(no_children_are_no_wait),
         TEST(a_failure_ends_the_wait_if_asked),
+        TEST(a_failure_ends_the_wait_where_that_of_another_lies_in_the_mailbox),
         TEST(waiting_for_children_has_a_limit),
         TEST(cancelling_the_parent_cancels_its_children),
         TEST(a_child_of_an_unknown_workflow_is_the_callers_to_handle),

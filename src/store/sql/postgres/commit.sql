@@ -154,8 +154,8 @@ SELECT e.run_id, e.data
    AND (n.seq IS NULL OR e.seq = n.seq);
 
 -- name: mailbox_summary
--- What a mailbox holds for a run that is about to wait: child ends, whether one failed, whether anything visible is
--- new since the holder looked, and when the next becomes visible. Left out is what the same turn takes out of it:
+-- What a mailbox holds for a run that is about to wait: child ends, whether one failed or anything visible came
+-- since the holder looked, and when the next becomes visible. Left out is what the same turn takes out of it:
 -- `done` are ids, `timers` are keys, each a JSON array or null. What is done comes from a subquery that does not depend
 -- on the row, so that it is hashed: a parent may be done with a hundred thousand ends. Served by signal_mailbox. Serves:
 -- commits to waiting, resume.
@@ -166,7 +166,7 @@ SELECT n.run, m.child_ends, m.failed_child, m.unseen, m.next_visible
        AS n(tenant, run, seen_position, seen_at, done, timers)
  CROSS JOIN LATERAL (
     SELECT count(*) FILTER (WHERE s.type = 'child')::int AS child_ends,
-           coalesce(bool_or(s.failed_child), false) AS failed_child,
+           coalesce(bool_or(s.failed_child AND s.position > n.seen_position), false) AS failed_child,
            coalesce(bool_or(s.visible_at <= holdfast.now() AND s.type <> 'child'
                             AND NOT (s.position <= n.seen_position AND s.visible_at <= n.seen_at)), false) AS unseen,
            min(s.visible_at) FILTER (WHERE s.visible_at > holdfast.now()) AS next_visible

@@ -111,12 +111,12 @@ SELECT run_id, data FROM event
    AND (?8 IS NULL OR seq = ?8);
 
 -- name: mailbox_summary
--- What a mailbox holds for a run that is about to wait: child ends, whether one failed, whether anything visible is
--- new since the holder looked, and when the next becomes visible. Left out is what the same turn takes out of it: `done`
+-- What a mailbox holds for a run that is about to wait: child ends, whether one failed or anything visible came
+-- since the holder looked, and when the next becomes visible. Left out is what the same turn takes out of it: `done`
 -- are ids, `timers` are keys, each a JSON array or null. Served by signal_mailbox. Serves: commits to waiting, resume.
 -- takes: rows (tenant int, run uuid, seen_position bigint, seen_at bigint, done text, timers text)
 -- gives: (run uuid, child_ends int, failed_child bool, unseen bool, next_visible bigint)
-SELECT ?2, count(*) FILTER (WHERE s.type = 'child'), coalesce(max(s.failed_child), 0),
+SELECT ?2, count(*) FILTER (WHERE s.type = 'child'), coalesce(max(s.failed_child AND s.position > ?3), 0),
        coalesce(max(s.visible_at <= holdfast_now() AND s.type <> 'child'
                     AND NOT (s.position <= ?3 AND s.visible_at <= ?4)), 0),
        min(s.visible_at) FILTER (WHERE s.visible_at > holdfast_now())
