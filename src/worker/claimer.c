@@ -296,9 +296,10 @@ static bool await_claim(hf_worker *worker, struct hf__haul *haul)
     return true;
 }
 
-/* Claims at most `most` due runs and puts them into the queue. Returns how many; -1: the store
- * failed, or the worker ends. */
-static int claim(struct claimer *claimer, int most, int hands, enum hf__wish wish)
+/* Claims due runs and puts them into the queue. Returns how many; -1: the store failed, or the
+ * worker ends. */
+static int claim(struct claimer *claimer, const struct hf__pick *pick, int hands,
+                 enum hf__wish wish)
 {
     hf_worker *worker = claimer->worker;
     struct hf__haul *haul = hf__haul_new(worker);
@@ -306,9 +307,9 @@ static int claim(struct claimer *claimer, int most, int hands, enum hf__wish wis
         return -1;
     struct hf__op *op = &haul->errand.op;
     op->kind = HF__OP_CLAIM;
-    op->claim.heads = hf__heads_pick(&worker->heads, &worker->lanes, &haul->arena, most,
-                                     wish == HF__WISH_ROOM, &op->claim.head_count);
-    op->claim.most = most;
+    op->claim.heads =
+        hf__heads_pick(&worker->heads, &worker->lanes, &haul->arena, pick, &op->claim.head_count);
+    op->claim.most = pick->most;
     op->claim.hands = hands;
     op->claim.worker = worker->name;
     op->claim.suspect_attempts = suspect_attempts(wish);
@@ -446,7 +447,10 @@ static bool await_capacity(hf_worker *worker, enum hf__wish wish)
 
 enum outcome { GOT_SOME, GOT_NONE, STORE_FAILED };
 
-/* One claim, if there is capacity for it. */
+#define WIDER 8
+
+/* A claim, if there is capacity for it. One for few runs looks at few heads. What is due there may be locked, or wait for other
+ * hands; then those count as spent by now, and more of the others have their turn. */
 static enum outcome try_claim(struct claimer *claimer, enum hf__wish wish)
 {
     hf_worker *worker = claimer->worker;
@@ -454,9 +458,14 @@ static enum outcome try_claim(struct claimer *claimer, enum hf__wish wish)
     int most = worker->stopping ? 0 : capacity(worker, wish);
     int hands = hf__claimer_free_hands(worker);
     pthread_mutex_unlock(&worker->lock);
+    struct hf__pick pick = { .most = most, .breadth = most, .with_floors = wish == HF__WISH_ROOM };
+    int got = 0;
     if (most <= 0)
         return GOT_NONE;
-    int got = claim(claimer, most, hands > 0 ? hands : 0, wish);
+    do {
+        got = claim(claimer, &pick, hands > 0 ? hands : 0, wish);
+        pick.breadth = pick.breadth < INT_MAX / WIDER ? pick.breadth * WIDER : INT_MAX;
+    } while (got == 0 && !worker->heads.stale && hf__heads_due(&worker->heads));
     if (got < 0)
         return STORE_FAILED;
     if (got > 0)

@@ -395,7 +395,7 @@ static size_t find_takers(struct hf__heads *heads, const struct hf__lanes *lanes
 }
 
 struct hf__claim_head *hf__heads_pick(struct hf__heads *heads, const struct hf__lanes *lanes,
-                                      struct hf__arena *arena, int most, bool with_floors,
+                                      struct hf__arena *arena, const struct hf__pick *pick,
                                       size_t *count)
 {
     struct hf__claim_head *picked = hf__arena_calloc(arena, heads->count + 1, sizeof *picked);
@@ -404,19 +404,19 @@ struct hf__claim_head *hf__heads_pick(struct hf__heads *heads, const struct hf__
     for (size_t from = 0, size; picked && takers && from < heads->count; from += size) {
         size = same_priority(heads, from);
         size_t found = find_takers(heads, lanes, from, size, takers);
-        take_turns(takers, found, most);
+        take_turns(takers, found, pick->most);
         for (size_t i = 0; i < found; i++) {
             struct hf__head *head = takers[i].head;
             head->taking = true;
             head->limited = takers[i].lane->limited;
-            if (*count >= (size_t)most) {
+            if (*count >= (size_t)pick->breadth) {
                 head->share = 0;
                 continue;
             }
             picked[(*count)++] = (struct hf__claim_head){
                 .lane = head->lane,
                 .priority = head->priority,
-                .floor = with_floors && !head->rung ? head->floor : 0,
+                .floor = pick->with_floors && !head->rung ? head->floor : 0,
                 .share = found > 1 ? head->share : 0,
                 .limited = takers[i].lane->limited,
             };

@@ -58,10 +58,17 @@ bool hf__heads_due(const struct hf__heads *heads);
 int64_t hf__heads_next(const struct hf__heads *heads);
 /* The same, asked of the store, for when due runs that cannot be had hide later ones. */
 hf_code hf__heads_ask_next(hf_worker *worker, int64_t *run_at, hf_error *err);
-/* The heads that are due or rung and not closed, for a claim of `most` runs. Within one priority, those of which least
- * was taken come first, each with its share. NULL: no memory. */
+/* What a claim is for. */
+struct hf__pick {
+    int most;         /* runs */
+    int breadth;      /* heads */
+    bool with_floors; /* what lies below them is not wanted */
+};
+
+/* The heads that are due or rung and not closed. Within one priority, those of which least was taken come first, each with its
+ * share. NULL: no memory. */
 struct hf__claim_head *hf__heads_pick(struct hf__heads *heads, const struct hf__lanes *lanes,
-                                      struct hf__arena *arena, int most, bool with_floors,
+                                      struct hf__arena *arena, const struct hf__pick *pick,
                                       size_t *count);
 /* How the claim ended: `got` of `most` runs. True: the heads do not tell where more is, so look. */
 bool hf__heads_settle(struct hf__heads *heads, int got, int most);

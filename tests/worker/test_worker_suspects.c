@@ -48,14 +48,17 @@ static hf_code do_nothing(hf_ctx *ctx, const char *input, hf_error *err, void *a
     return HF_OK;
 }
 
-/* A worker of two hands, of which one is held up until let_go, and which is soon tired of passing by what it cannot have. */
-static hf_id start_with_a_long_run(void)
+/* A worker of two hands, of which one is held up until let_go: there is no moment in which it holds nothing. */
+static hf_id start_with_a_long_run(int64_t make_way_after)
 {
     world_define("shop.long.v1", 0, 0, 0);
     world_handle("shop.long.v1", take_long, NULL);
-    world.worker->make_way_after = HF_MILLISECONDS(100);
+    world.worker->make_way_after = make_way_after;
+    hf_trigger_spec first = HF_TRIGGER_INIT;
+    first.workflow = "shop.long.v1";
+    first.priority = 9;
+    hf_id id = world_trigger_spec(&first);
     world_start();
-    hf_id id = world_trigger("shop.long.v1", NULL);
     world_await(&held_up, 1);
     return id;
 }
@@ -135,12 +138,37 @@ static void a_paused_workflow_keeps_no_idle_hand_from_work(void **state)
     set_paused("shop.note.v1", true);
     hf_id kept = world_trigger("shop.note.v1", NULL);
     start_busy_work();
-    hf_id id = start_with_a_long_run();
+    hf_id id = start_with_a_long_run(HF_HOURS(1));
     world_trigger("shop.busy.v1", NULL);
     expect_it_goes_on();
     let_go_of(id);
     set_paused("shop.note.v1", false);
     world_expect(kept, HF_SUCCEEDED);
+}
+
+/* ---- Suspects ---- */
+
+/* A run that lost two holders: it is claimed alone. */
+static hf_id trigger_suspect(void)
+{
+    world_define("shop.killer.v1", 5, 0, 0);
+    hf_id id = world_trigger("shop.killer.v1", NULL);
+    world_claim_and_die("shop.killer.v1");
+    world_claim_and_die("shop.killer.v1");
+    world_handle("shop.killer.v1", do_nothing, NULL);
+    return id;
+}
+
+static void what_must_wait_does_not_take_the_place_of_what_need_not(void **state)
+{
+    (void)state;
+    hf_id suspect = trigger_suspect();
+    start_busy_work();
+    hf_id id = start_with_a_long_run(HF_HOURS(1));
+    world_trigger("shop.busy.v1", NULL);
+    expect_it_goes_on();
+    let_go_of(id);
+    world_expect(suspect, HF_SUCCEEDED);
 }
 
 int main(void)
@@ -149,6 +177,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
         TEST(what_is_due_in_a_paused_workflow_is_not_passed_over),
         TEST(a_paused_workflow_keeps_no_idle_hand_from_work),
+        TEST(what_must_wait_does_not_take_the_place_of_what_need_not),
     };
     return world_run_tests("worker suspects", tests, sizeof tests / sizeof *tests);
 }
