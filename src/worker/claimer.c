@@ -81,6 +81,7 @@ static int capacity(const hf_worker *worker, enum hf__wish wish)
     switch (wish) {
     case HF__WISH_IDLE_HAND: return hf__claimer_free_hands(worker);
     case HF__WISH_EMPTY_HANDS: return worker->held_count == 0 && !worker->lent;
+    case HF__WISH_ANY_HAND: return hf__claimer_free_hands(worker) > 0;
     case HF__WISH_NOTHING:
     case HF__WISH_ROOM: break;
     }
@@ -247,7 +248,8 @@ static int suspect_attempts(enum hf__wish wish)
 {
     switch (wish) {
     case HF__WISH_IDLE_HAND: return 1;
-    case HF__WISH_EMPTY_HANDS: return INT_MAX;
+    case HF__WISH_EMPTY_HANDS:
+    case HF__WISH_ANY_HAND: return INT_MAX;
     case HF__WISH_NOTHING:
     case HF__WISH_ROOM: break;
     }
@@ -426,16 +428,16 @@ static void rest(struct claimer *claimer, int64_t us)
     pthread_mutex_unlock(&worker->lock);
 }
 
-/* Waits until something may be claimed in this way. True: it had to wait, so what is known of
- * the heads is old. */
-static bool await_capacity(hf_worker *worker, enum hf__wish wish)
+/* Waits until something may be claimed in this way, or until a monotonic time. True: it had to
+ * wait, so what is known of the heads is old. */
+static bool await_capacity(hf_worker *worker, enum hf__wish wish, int64_t until)
 {
     bool waited = false;
     pthread_mutex_lock(&worker->lock);
-    while (!worker->stopping && capacity(worker, wish) <= 0) {
+    while (!worker->stopping && capacity(worker, wish) <= 0 && hf__monotonic_us() < until) {
         waited = true;
         worker->wish = wish;
-        pthread_cond_wait(&worker->claimer, &worker->lock);
+        hf__worker_wait(worker, &worker->claimer, until);
     }
     worker->wish = HF__WISH_NOTHING;
     waited |= worker->stopping;
@@ -458,7 +460,12 @@ static enum outcome try_claim(struct claimer *claimer, enum hf__wish wish)
     int most = worker->stopping ? 0 : capacity(worker, wish);
     int hands = hf__claimer_free_hands(worker);
     pthread_mutex_unlock(&worker->lock);
-    struct hf__pick pick = { .most = most, .breadth = most, .with_floors = wish == HF__WISH_ROOM };
+    struct hf__pick pick = {
+        .most = most,
+        .breadth = most,
+        .with_floors = wish == HF__WISH_ROOM,
+        .passed_over = wish == HF__WISH_ANY_HAND,
+    };
     int got = 0;
     if (most <= 0)
         return GOT_NONE;
@@ -473,16 +480,39 @@ static enum outcome try_claim(struct claimer *claimer, enum hf__wish wish)
     return got > 0 ? GOT_SOME : GOT_NONE;
 }
 
-/* A suspect of many attempts waits for a moment in which this worker holds nothing. A busy one
- * makes such a moment, where that is a matter of a second. */
-static bool must_make_way(hf_worker *worker, bool quick)
+/* Something has been passed over for so long that it must be a suspect of many attempts: it waits for a moment in which
+ * this worker holds nothing. */
+static bool must_make_way(hf_worker *worker)
 {
     int64_t now = hf__monotonic_us();
-    if (!quick || !worker->heads.passed_since ||
-        now - worker->heads.passed_since < worker->make_way_after)
+    if (!worker->heads.passed_since || now - worker->heads.passed_since < worker->make_way_after)
         return false;
     worker->heads.passed_since = now;
     return true;
+}
+
+/* What is held for longer than this does not end soon. */
+static int64_t end_of_patience(hf_worker *worker)
+{
+    pthread_mutex_lock(&worker->lock);
+    int64_t oldest = hf__monotonic_us();
+    for (const hf_ctx *turn = worker->held; turn; turn = turn->older)
+        if (turn->haul->sent_at < oldest)
+            oldest = turn->haul->sent_at;
+    pthread_mutex_unlock(&worker->lock);
+    return oldest + worker->make_way_for;
+}
+
+/* A busy worker makes such a moment where that is a matter of seconds. Where it is not, the suspect goes beside others: better
+ * that it may harm them than that it is never begun. */
+static enum outcome make_way(struct claimer *claimer)
+{
+    hf_worker *worker = claimer->worker;
+    await_capacity(worker, HF__WISH_EMPTY_HANDS, end_of_patience(worker));
+    await_capacity(worker, HF__WISH_ANY_HAND, INT64_MAX);
+    if (hf__heads_look(worker, &claimer->error) != HF_OK)
+        return STORE_FAILED;
+    return try_claim(claimer, HF__WISH_ANY_HAND);
 }
 
 /* Slow handlers have nothing waiting in the queue, and where something is passed over again and
@@ -491,10 +521,7 @@ static enum hf__wish first_wish(hf_worker *worker)
 {
     pthread_mutex_lock(&worker->lock);
     bool slow = ahead(worker) <= worker->threads;
-    bool quick = worker->average >= 0 && worker->average < (double)HF_SECONDS(1);
     pthread_mutex_unlock(&worker->lock);
-    if (must_make_way(worker, quick))
-        return HF__WISH_EMPTY_HANDS;
     return slow || worker->heads.passed_over ? HF__WISH_IDLE_HAND : HF__WISH_ROOM;
 }
 
@@ -503,8 +530,10 @@ static enum hf__wish first_wish(hf_worker *worker)
 static int64_t fetch(struct claimer *claimer)
 {
     hf_worker *worker = claimer->worker;
+    if (must_make_way(worker))
+        return make_way(claimer) == STORE_FAILED ? STORE_PAUSE : 0;
     enum hf__wish wish = first_wish(worker);
-    if (await_capacity(worker, wish) && wish != HF__WISH_EMPTY_HANDS)
+    if (await_capacity(worker, wish, INT64_MAX))
         return 0;
     worker->heads.passed_over = false;
     for (; wish <= HF__WISH_EMPTY_HANDS; wish++) {

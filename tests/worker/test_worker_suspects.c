@@ -84,6 +84,8 @@ static void let_go_of(hf_id id)
     world_expect(id, HF_SUCCEEDED);
 }
 
+#define SOON_TIRED HF_MILLISECONDS(100) /* of passing by what it cannot have */
+
 static int set_up(void **state)
 {
     atomic_store(&held_up, 0);
@@ -138,7 +140,7 @@ static void a_paused_workflow_keeps_no_idle_hand_from_work(void **state)
     set_paused("shop.note.v1", true);
     hf_id kept = world_trigger("shop.note.v1", NULL);
     start_busy_work();
-    hf_id id = start_with_a_long_run(HF_HOURS(1));
+    hf_id id = start_with_a_long_run(SOON_TIRED);
     world_trigger("shop.busy.v1", NULL);
     expect_it_goes_on();
     let_go_of(id);
@@ -171,6 +173,44 @@ static void what_must_wait_does_not_take_the_place_of_what_need_not(void **state
     world_expect(suspect, HF_SUCCEEDED);
 }
 
+static void a_suspect_is_done_beside_others_when_there_is_no_quiet_moment(void **state)
+{
+    (void)state;
+    hf_id suspect = trigger_suspect();
+    start_busy_work();
+    hf_id id = start_with_a_long_run(SOON_TIRED);
+    world_trigger("shop.busy.v1", NULL);
+    world_expect(suspect, HF_SUCCEEDED);
+    expect_it_goes_on();
+    let_go_of(id);
+}
+
+static void a_suspect_is_done_though_no_hand_is_ever_idle_for_long(void **state)
+{
+    (void)state;
+    hf_id suspect = trigger_suspect();
+    start_busy_work();
+    for (int i = 0; i < 20; i++)
+        world_trigger("shop.busy.v1", NULL);
+    world.worker->make_way_for = 0; /* as if all took long */
+    hf_id id = start_with_a_long_run(SOON_TIRED);
+    world_expect(suspect, HF_SUCCEEDED);
+    let_go_of(id);
+}
+
+static void a_suspect_gives_its_slot_back_though_its_worker_is_never_idle(void **state)
+{
+    hf_workflow limit = { .name = "shop.killer.v1", .max_running = 1 };
+    (void)state;
+    assert_ok(hf_workflow_put(world.client, &limit, HF_SET_MAX_RUNNING, NULL));
+    hf_id suspect = trigger_suspect();
+    hf_id next = world_trigger("shop.killer.v1", NULL);
+    hf_id id = start_with_a_long_run(SOON_TIRED);
+    world_expect(suspect, HF_SUCCEEDED);
+    world_expect(next, HF_SUCCEEDED);
+    let_go_of(id);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -178,6 +218,9 @@ int main(void)
         TEST(what_is_due_in_a_paused_workflow_is_not_passed_over),
         TEST(a_paused_workflow_keeps_no_idle_hand_from_work),
         TEST(what_must_wait_does_not_take_the_place_of_what_need_not),
+        TEST(a_suspect_is_done_beside_others_when_there_is_no_quiet_moment),
+        TEST(a_suspect_is_done_though_no_hand_is_ever_idle_for_long),
+        TEST(a_suspect_gives_its_slot_back_though_its_worker_is_never_idle),
     };
     return world_run_tests("worker suspects", tests, sizeof tests / sizeof *tests);
 }
