@@ -81,6 +81,7 @@ static int capacity(const hf_worker *worker, enum hf__wish wish)
     switch (wish) {
     case HF__WISH_IDLE_HAND: return hf__claimer_free_hands(worker);
     case HF__WISH_EMPTY_HANDS: return worker->held_count == 0 && !worker->lent;
+    case HF__WISH_ANY_HAND: return hf__claimer_free_hands(worker) > 0;
     case HF__WISH_NOTHING:
     case HF__WISH_ROOM: break;
     }
@@ -247,7 +248,8 @@ static int suspect_attempts(enum hf__wish wish)
 {
     switch (wish) {
     case HF__WISH_IDLE_HAND: return 1;
-    case HF__WISH_EMPTY_HANDS: return INT_MAX;
+    case HF__WISH_EMPTY_HANDS:
+    case HF__WISH_ANY_HAND: return INT_MAX;
     case HF__WISH_NOTHING:
     case HF__WISH_ROOM: break;
     }
@@ -296,9 +298,10 @@ static bool await_claim(hf_worker *worker, struct hf__haul *haul)
     return true;
 }
 
-/* Claims at most `most` due runs and puts them into the queue. Returns how many; -1: the store
- * failed, or the worker ends. */
-static int claim(struct claimer *claimer, int most, int hands, enum hf__wish wish)
+/* Claims due runs and puts them into the queue. Returns how many; -1: the store failed, or the
+ * worker ends. */
+static int claim(struct claimer *claimer, const struct hf__pick *pick, int hands,
+                 enum hf__wish wish)
 {
     hf_worker *worker = claimer->worker;
     struct hf__haul *haul = hf__haul_new(worker);
@@ -306,9 +309,9 @@ static int claim(struct claimer *claimer, int most, int hands, enum hf__wish wis
         return -1;
     struct hf__op *op = &haul->errand.op;
     op->kind = HF__OP_CLAIM;
-    op->claim.heads = hf__heads_pick(&worker->heads, &worker->lanes, &haul->arena, most,
-                                     wish == HF__WISH_ROOM, &op->claim.head_count);
-    op->claim.most = most;
+    op->claim.heads =
+        hf__heads_pick(&worker->heads, &worker->lanes, &haul->arena, pick, &op->claim.head_count);
+    op->claim.most = pick->most;
     op->claim.hands = hands;
     op->claim.worker = worker->name;
     op->claim.suspect_attempts = suspect_attempts(wish);
@@ -425,16 +428,16 @@ static void rest(struct claimer *claimer, int64_t us)
     pthread_mutex_unlock(&worker->lock);
 }
 
-/* Waits until something may be claimed in this way. True: it had to wait, so what is known of
- * the heads is old. */
-static bool await_capacity(hf_worker *worker, enum hf__wish wish)
+/* Waits until something may be claimed in this way, or until a monotonic time. True: it had to
+ * wait, so what is known of the heads is old. */
+static bool await_capacity(hf_worker *worker, enum hf__wish wish, int64_t until)
 {
     bool waited = false;
     pthread_mutex_lock(&worker->lock);
-    while (!worker->stopping && capacity(worker, wish) <= 0) {
+    while (!worker->stopping && capacity(worker, wish) <= 0 && hf__monotonic_us() < until) {
         waited = true;
         worker->wish = wish;
-        pthread_cond_wait(&worker->claimer, &worker->lock);
+        hf__worker_wait(worker, &worker->claimer, until);
     }
     worker->wish = HF__WISH_NOTHING;
     waited |= worker->stopping;
@@ -446,7 +449,10 @@ static bool await_capacity(hf_worker *worker, enum hf__wish wish)
 
 enum outcome { GOT_SOME, GOT_NONE, STORE_FAILED };
 
-/* One claim, if there is capacity for it. */
+#define WIDER 8
+
+/* A claim, if there is capacity for it. One for few runs looks at few heads. What is due there may be locked, or wait for other
+ * hands; then those count as spent by now, and more of the others have their turn. */
 static enum outcome try_claim(struct claimer *claimer, enum hf__wish wish)
 {
     hf_worker *worker = claimer->worker;
@@ -454,9 +460,19 @@ static enum outcome try_claim(struct claimer *claimer, enum hf__wish wish)
     int most = worker->stopping ? 0 : capacity(worker, wish);
     int hands = hf__claimer_free_hands(worker);
     pthread_mutex_unlock(&worker->lock);
+    struct hf__pick pick = {
+        .most = most,
+        .breadth = most,
+        .with_floors = wish == HF__WISH_ROOM,
+        .passed_over = wish == HF__WISH_ANY_HAND,
+    };
+    int got = 0;
     if (most <= 0)
         return GOT_NONE;
-    int got = claim(claimer, most, hands > 0 ? hands : 0, wish);
+    do {
+        got = claim(claimer, &pick, hands > 0 ? hands : 0, wish);
+        pick.breadth = pick.breadth < INT_MAX / WIDER ? pick.breadth * WIDER : INT_MAX;
+    } while (got == 0 && !worker->heads.stale && hf__heads_due(&worker->heads));
     if (got < 0)
         return STORE_FAILED;
     if (got > 0)
@@ -464,16 +480,39 @@ static enum outcome try_claim(struct claimer *claimer, enum hf__wish wish)
     return got > 0 ? GOT_SOME : GOT_NONE;
 }
 
-/* A suspect of many attempts waits for a moment in which this worker holds nothing. A busy one
- * makes such a moment, where that is a matter of a second. */
-static bool must_make_way(hf_worker *worker, bool quick)
+/* Something has been passed over for so long that it must be a suspect of many attempts: it waits for a moment in which
+ * this worker holds nothing. */
+static bool must_make_way(hf_worker *worker)
 {
     int64_t now = hf__monotonic_us();
-    if (!quick || !worker->heads.passed_since ||
-        now - worker->heads.passed_since < worker->make_way_after)
+    if (!worker->heads.passed_since || now - worker->heads.passed_since < worker->make_way_after)
         return false;
     worker->heads.passed_since = now;
     return true;
+}
+
+/* What is held for longer than this does not end soon. */
+static int64_t end_of_patience(hf_worker *worker)
+{
+    pthread_mutex_lock(&worker->lock);
+    int64_t oldest = hf__monotonic_us();
+    for (const hf_ctx *turn = worker->held; turn; turn = turn->older)
+        if (turn->haul->sent_at < oldest)
+            oldest = turn->haul->sent_at;
+    pthread_mutex_unlock(&worker->lock);
+    return oldest + worker->make_way_for;
+}
+
+/* A busy worker makes such a moment where that is a matter of seconds. Where it is not, the suspect goes beside others: better
+ * that it may harm them than that it is never begun. */
+static enum outcome make_way(struct claimer *claimer)
+{
+    hf_worker *worker = claimer->worker;
+    await_capacity(worker, HF__WISH_EMPTY_HANDS, end_of_patience(worker));
+    await_capacity(worker, HF__WISH_ANY_HAND, INT64_MAX);
+    if (hf__heads_look(worker, &claimer->error) != HF_OK)
+        return STORE_FAILED;
+    return try_claim(claimer, HF__WISH_ANY_HAND);
 }
 
 /* Slow handlers have nothing waiting in the queue, and where something is passed over again and
@@ -482,10 +521,7 @@ static enum hf__wish first_wish(hf_worker *worker)
 {
     pthread_mutex_lock(&worker->lock);
     bool slow = ahead(worker) <= worker->threads;
-    bool quick = worker->average >= 0 && worker->average < (double)HF_SECONDS(1);
     pthread_mutex_unlock(&worker->lock);
-    if (must_make_way(worker, quick))
-        return HF__WISH_EMPTY_HANDS;
     return slow || worker->heads.passed_over ? HF__WISH_IDLE_HAND : HF__WISH_ROOM;
 }
 
@@ -494,8 +530,10 @@ static enum hf__wish first_wish(hf_worker *worker)
 static int64_t fetch(struct claimer *claimer)
 {
     hf_worker *worker = claimer->worker;
+    if (must_make_way(worker))
+        return make_way(claimer) == STORE_FAILED ? STORE_PAUSE : 0;
     enum hf__wish wish = first_wish(worker);
-    if (await_capacity(worker, wish) && wish != HF__WISH_EMPTY_HANDS)
+    if (await_capacity(worker, wish, INT64_MAX))
         return 0;
     worker->heads.passed_over = false;
     for (; wish <= HF__WISH_EMPTY_HANDS; wish++) {

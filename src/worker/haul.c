@@ -126,6 +126,7 @@ static void hold(hf_worker *worker, hf_ctx *turn)
     if (worker->held)
         worker->held->newer = turn;
     worker->held = turn;
+    turn->alone &= worker->held_count == 0; /* beside others, it keeps nobody away */
     worker->held_count++;
     worker->alone += turn->alone;
     int64_t lease = turn->claimed->lease;

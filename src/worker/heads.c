@@ -148,7 +148,8 @@ static hf_code replace(struct hf__heads *heads, const struct hf__table *found, h
         if (!old)
             continue;
         carry_over(&items[i], old);
-        heads->passed_over |= stood_still(old, &items[i], heads->store_now);
+        items[i].passed_over = stood_still(old, &items[i], heads->store_now);
+        heads->passed_over |= items[i].passed_over;
     }
     qsort(items, count, sizeof *items, by_urgency);
     count = remember_empty(heads, items, count);
@@ -378,7 +379,7 @@ static void take_turns(struct taker *takers, size_t count, int most)
 
 /* The due heads of one priority, from `from` on. */
 static size_t find_takers(struct hf__heads *heads, const struct hf__lanes *lanes, size_t from,
-                          size_t size, struct taker *takers)
+                          size_t size, const struct hf__pick *pick, struct taker *takers)
 {
     int64_t now = hf__heads_now(heads);
     size_t count = 0;
@@ -386,7 +387,8 @@ static size_t find_takers(struct hf__heads *heads, const struct hf__lanes *lanes
         struct hf__head *head = &heads->items[i];
         const struct hf__lane *lane = hf__lanes_find(lanes, head->lane);
         head->share = head->taken = 0;
-        if (lane && lane->served && is_ready(head, now))
+        if (lane && lane->served && is_ready(head, now) &&
+            (head->passed_over || !pick->passed_over))
             takers[count++] = (struct taker){ head, lane, 0 };
         else
             head->taking = false;
@@ -395,7 +397,7 @@ static size_t find_takers(struct hf__heads *heads, const struct hf__lanes *lanes
 }
 
 struct hf__claim_head *hf__heads_pick(struct hf__heads *heads, const struct hf__lanes *lanes,
-                                      struct hf__arena *arena, int most, bool with_floors,
+                                      struct hf__arena *arena, const struct hf__pick *pick,
                                       size_t *count)
 {
     struct hf__claim_head *picked = hf__arena_calloc(arena, heads->count + 1, sizeof *picked);
@@ -403,20 +405,20 @@ struct hf__claim_head *hf__heads_pick(struct hf__heads *heads, const struct hf__
     *count = 0;
     for (size_t from = 0, size; picked && takers && from < heads->count; from += size) {
         size = same_priority(heads, from);
-        size_t found = find_takers(heads, lanes, from, size, takers);
-        take_turns(takers, found, most);
+        size_t found = find_takers(heads, lanes, from, size, pick, takers);
+        take_turns(takers, found, pick->most);
         for (size_t i = 0; i < found; i++) {
             struct hf__head *head = takers[i].head;
             head->taking = true;
             head->limited = takers[i].lane->limited;
-            if (*count >= (size_t)most) {
+            if (*count >= (size_t)pick->breadth) {
                 head->share = 0;
                 continue;
             }
             picked[(*count)++] = (struct hf__claim_head){
                 .lane = head->lane,
                 .priority = head->priority,
-                .floor = with_floors && !head->rung ? head->floor : 0,
+                .floor = pick->with_floors && !head->rung ? head->floor : 0,
                 .share = found > 1 ? head->share : 0,
                 .limited = takers[i].lane->limited,
             };

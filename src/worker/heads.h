@@ -18,6 +18,7 @@ struct hf__head {
     int64_t run_at;       /* earliest, store clock; HF__HEAD_EMPTY: nothing was there */
     int64_t floor;        /* nothing is left before it; 0: unknown */
     bool rung;            /* a wake-up named its lane since */
+    bool passed_over;     /* due at the last two looks at all, and claims have not taken it */
     bool spent;           /* the last claim left nothing of it; holds until the next look */
     bool limited;         /* as it was at the last claim */
     bool taking;          /* was due at the last claim, so that it has a place in the turns */
@@ -40,7 +41,7 @@ struct hf__heads {
         looked_at; /* monotonic us of the last look at all lanes; 0: look before anything else */
     bool stale;    /* what is not empty must be looked at again */
     int64_t passed_since; /* monotonic us since when heads were passed over; 0: none is */
-    bool passed_over;     /* a head was due at two looks in a row, and claims have not taken it */
+    bool passed_over;     /* one of them was, and nothing was claimed since */
 };
 
 /* Looks at all served lanes; forgets floors. */
@@ -58,10 +59,18 @@ bool hf__heads_due(const struct hf__heads *heads);
 int64_t hf__heads_next(const struct hf__heads *heads);
 /* The same, asked of the store, for when due runs that cannot be had hide later ones. */
 hf_code hf__heads_ask_next(hf_worker *worker, int64_t *run_at, hf_error *err);
-/* The heads that are due or rung and not closed, for a claim of `most` runs. Within one priority, those of which least
- * was taken come first, each with its share. NULL: no memory. */
+/* What a claim is for. */
+struct hf__pick {
+    int most;         /* runs */
+    int breadth;      /* heads */
+    bool with_floors; /* what lies below them is not wanted */
+    bool passed_over; /* of heads that were, and no others */
+};
+
+/* The heads that are due or rung and not closed. Within one priority, those of which least was taken come first, each with its
+ * share. NULL: no memory. */
 struct hf__claim_head *hf__heads_pick(struct hf__heads *heads, const struct hf__lanes *lanes,
-                                      struct hf__arena *arena, int most, bool with_floors,
+                                      struct hf__arena *arena, const struct hf__pick *pick,
                                       size_t *count);
 /* How the claim ended: `got` of `most` runs. True: the heads do not tell where more is, so look. */
 bool hf__heads_settle(struct hf__heads *heads, int got, int most);

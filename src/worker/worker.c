@@ -17,6 +17,7 @@
 #define DEFAULT_POLL HF_SECONDS(5)
 #define POLL_LEAST HF_MILLISECONDS(1)
 #define MAKE_WAY_AFTER HF_SECONDS(30)
+#define MAKE_WAY_FOR HF_SECONDS(2)
 #define DEFAULT_STOP_LIMIT HF_SECONDS(30)
 #define SPAN_MOST HF_DAYS(366)
 
@@ -152,6 +153,7 @@ static void apply_options(hf_worker *worker, const hf_worker_options *options)
     worker->stop_limit = options->stop_limit ? options->stop_limit : DEFAULT_STOP_LIMIT;
     worker->chores_only = options->chores_only;
     worker->make_way_after = MAKE_WAY_AFTER;
+    worker->make_way_for = MAKE_WAY_FOR;
     worker->observer = options->observer;
     worker->observer_arg = options->observer_arg;
     worker->average = -1;

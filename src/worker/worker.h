@@ -141,9 +141,10 @@ struct hf_ctx {
 /* What the claimer needs before its next claim. */
 enum hf__wish {
     HF__WISH_NOTHING,
-    HF__WISH_ROOM,       /* the queue is half empty */
-    HF__WISH_IDLE_HAND,  /* a suspect goes into an idle hand */
-    HF__WISH_EMPTY_HANDS /* a suspect of many attempts goes alone */
+    HF__WISH_ROOM,        /* the queue is half empty */
+    HF__WISH_IDLE_HAND,   /* a suspect goes into an idle hand */
+    HF__WISH_EMPTY_HANDS, /* a suspect of many attempts goes alone */
+    HF__WISH_ANY_HAND     /* it has waited long enough for that */
 };
 
 struct hf__hand {
@@ -183,6 +184,7 @@ struct hf_worker {
     int64_t heartbeat; /* us; 0: by the leases */
     int64_t stop_limit;
     int64_t make_way_after; /* us for which a suspect is passed over by a busy worker */
+    int64_t make_way_for;   /* us for which that then waits for empty hands, at most */
     hf_worker_observer observer;
     void *observer_arg;
     struct hf__registry registry;

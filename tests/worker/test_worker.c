@@ -208,32 +208,13 @@ static void a_worker_for_chores_alone_leaves_all_else_to_others(void **state)
     hf_worker_list_free(list);
 }
 
-/* Claims as a worker that dies at once would. */
-static void claim_and_die(const char *workflow, int64_t lease)
-{
-    const char *patterns[] = { workflow };
-    hf_claim_spec spec = HF_CLAIM_INIT;
-    hf_claims *claims = NULL;
-    hf_error err;
-    spec.worker = "dead";
-    spec.patterns = patterns;
-    spec.pattern_count = 1;
-    spec.limit = 10;
-    spec.lease = lease;
-    if (hf_claim(world.client, &claims, &spec, &err) != HF_OK)
-        fail_msg("%s", err.message);
-    assert_int_equal(claims->count, 1);
-    hf_claims_free(claims);
-    world_sleep(lease + HF_MILLISECONDS(5));
-}
-
 static void a_run_that_used_up_its_attempts_by_killing_fails_without_handler(void **state)
 {
     atomic_int calls = 0;
     (void)state;
     world_define("shop.killer.v1", 1, 0, 0);
     hf_id id = world_trigger("shop.killer.v1", NULL);
-    claim_and_die("shop.killer.v1", HF_MILLISECONDS(20));
+    world_claim_and_die("shop.killer.v1");
     world_handle("shop.killer.v1", echo, &calls);
     world_start();
     hf_run *run = world_wait(id);
@@ -340,7 +321,7 @@ static void a_run_whose_holder_died_runs_again(void **state)
     (void)state;
     world_define("shop.echo.v1", 3, 0, 0);
     hf_id id = world_trigger("shop.echo.v1", NULL);
-    claim_and_die("shop.echo.v1", HF_MILLISECONDS(20));
+    world_claim_and_die("shop.echo.v1");
     world_handle("shop.echo.v1", echo, NULL);
     world_start();
     hf_run *run = world_wait(id);
@@ -384,8 +365,8 @@ static void a_run_that_lost_two_holders_runs_alone(void **state)
     (void)state;
     world_define("shop.killer.v1", 5, 0, 0);
     hf_id id = world_trigger("shop.killer.v1", NULL);
-    claim_and_die("shop.killer.v1", HF_MILLISECONDS(20));
-    claim_and_die("shop.killer.v1", HF_MILLISECONDS(20));
+    world_claim_and_die("shop.killer.v1");
+    world_claim_and_die("shop.killer.v1");
     world_define("shop.good.v1", 0, 0, 0);
     world_handle("shop.killer.v1", work_alone, &company);
     world_handle("shop.good.v1", work_beside, &company);

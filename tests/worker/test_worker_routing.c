@@ -91,9 +91,9 @@ static const char *picked(struct hf__heads *heads, int most, bool with_floors)
     static char text[500];
     struct hf__arena arena = { 0 };
     struct hf__lanes lanes = some_lanes();
+    const struct hf__pick pick = { .most = most, .breadth = most, .with_floors = with_floors };
     size_t count, length = 0;
-    const struct hf__claim_head *found =
-        hf__heads_pick(heads, &lanes, &arena, most, with_floors, &count);
+    const struct hf__claim_head *found = hf__heads_pick(heads, &lanes, &arena, &pick, &count);
     assert_non_null(found);
     text[0] = '\0';
     for (size_t i = 0; i < count; i++)

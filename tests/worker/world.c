@@ -96,8 +96,10 @@ static void remove_directory(void)
 int world_tear_down(void **state)
 {
     (void)state;
-    if (world.worker)
+    if (world.runs)
         world_stop();
+    hf_worker_free(world.worker);
+    world.worker = NULL;
     hf_close(world.client);
     hf_close(world.root);
     world.client = world.root = NULL;
@@ -172,6 +174,7 @@ void world_start(void)
 {
     atomic_store(&started, 0);
     assert_int_equal(pthread_create(&world.thread, NULL, run_worker, NULL), 0);
+    world.runs = true;
     world_await(&started, 1);
 }
 
@@ -183,6 +186,7 @@ void world_ask_stop(void)
 void world_join(void)
 {
     pthread_join(world.thread, NULL);
+    world.runs = false;
     hf_worker_free(world.worker);
     world.worker = NULL;
     if (world.ended != HF_OK)
@@ -227,6 +231,23 @@ hf_id world_trigger(const char *workflow, const char *input)
     spec.workflow = workflow;
     spec.input = input;
     return world_trigger_spec(&spec);
+}
+
+void world_claim_and_die(const char *workflow)
+{
+    const char *patterns[] = { workflow };
+    hf_claim_spec spec = HF_CLAIM_INIT;
+    hf_claims *claims = NULL;
+    hf_error err;
+    spec.worker = "dead";
+    spec.patterns = patterns;
+    spec.pattern_count = 1;
+    spec.lease = HF_MILLISECONDS(20);
+    if (hf_claim(world.client, &claims, &spec, &err) != HF_OK)
+        fail_msg("%s", err.message);
+    assert_int_equal(claims->count, 1);
+    hf_claims_free(claims);
+    world_sleep(spec.lease + HF_MILLISECONDS(5));
 }
 
 hf_run *world_wait(hf_id id)

@@ -22,6 +22,7 @@ struct world {
     hf_client *client; /* of the test's own tenant */
     hf_worker *worker;
     pthread_t thread;
+    bool runs; /* the thread is there */
     hf_code ended;
     hf_error error;
 };
@@ -50,6 +51,8 @@ void world_join(void);
 void world_define(const char *workflow, int max_attempts, int64_t retry_base, int64_t lease);
 hf_id world_trigger(const char *workflow, const char *input);
 hf_id world_trigger_spec(const hf_trigger_spec *spec);
+/* Claims the one due run as a worker that dies at once would, and waits until its lease has expired. */
+void world_claim_and_die(const char *workflow);
 /* Waits for the end of the run; the caller frees it. */
 hf_run *world_wait(hf_id id);
 hf_run *world_get(hf_id id);

@@ -74,23 +74,24 @@ SELECT w.name, w.paused, w.max_attempts, w.retry_base, w.retry_cap, w.lease, w.t
 
 -- name: served_lanes
 -- Lanes of the workflows whose name begins with a prefix (or is it), for one tenant, or all that are not disabled
--- (tenant 0). Served by the unique index on workflow. Serves: a worker learning what it may claim.
+-- (tenant 0). Paused workflows are left out: what is due there would look like something that nobody takes. Served by
+-- the unique index on workflow. Serves: a worker learning what it may claim.
 -- takes: rows (tenant int, low text, high text)
 -- gives: (lane int, workflow text, tenant_id int, lease bigint, workflow_id int, weight int, limited bool)
 SELECT l.id, w.name, w.tenant_id, w.lease, w.id, l.weight, w.max_running IS NOT NULL
   FROM tenant t
-  JOIN workflow w ON w.tenant_id = t.id AND w.name >= ?2 AND w.name < ?3
+  JOIN workflow w ON w.tenant_id = t.id AND w.name >= ?2 AND w.name < ?3 AND NOT w.paused
   JOIN lane l ON l.workflow_id = w.id
  WHERE (?1 = 0 OR t.id = ?1) AND NOT t.disabled;
 
 -- name: new_lanes
--- Lanes that were made since, of any workflow: ids rise. Served by the primary key of lane. Serves: a worker learning of
--- new flow keys.
+-- Lanes that were made since, of any workflow that is not paused: ids rise. Served by the primary key of lane. Serves: a
+-- worker learning of new flow keys.
 -- takes: one (after int)
 -- gives: (lane int, workflow text, tenant_id int, lease bigint, workflow_id int, weight int, limited bool)
 SELECT l.id, w.name, w.tenant_id, w.lease, w.id, l.weight, w.max_running IS NOT NULL
   FROM lane l
-  JOIN workflow w ON w.id = l.workflow_id
+  JOIN workflow w ON w.id = l.workflow_id AND NOT w.paused
   JOIN tenant t ON t.id = l.tenant_id AND NOT t.disabled
  WHERE l.id > ?1;
 
