@@ -350,7 +350,7 @@ static void fail(struct hf__request *request, hf_code code, hf_error *err)
     if (request->stream.begun) {
         hf__stream_end(request);
     } else if (!request->answered) {
-        request->stream.on = false;
+        hf__stream_take_back(request);
         hf__reply_problem(request, err);
     }
 }

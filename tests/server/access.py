@@ -126,7 +126,21 @@ def a_token_is_made_shown_once_and_revoked(directory, url):
         check(client.post("/v1/tokens", {"name": "x", "roles": ["king"]}).status == 400, "there is no such role")
 
 
+@case
+def the_tokens_of_a_disabled_tenant_are_worth_nothing_at_once(directory, url):
+    prepare(url)
+    run_program("--store", url, "tenant", "create", "acme")
+    theirs, root = token(url, "read", tenant="acme"), token(url, "root")
+    with Server(directory, url, "--no-worker") as server:
+        check(holder(server, theirs).get("/v1/runs").status == 200, "it is known from now on")
+        check(holder(server, root).post("/v1/tenants/acme/disable").status == 204, "disabled")
+        check(holder(server, theirs).get("/v1/runs").status == 401, "worth nothing")
+        check(holder(server, root).post("/v1/tenants/acme/enable").status == 204, "enabled")
+        check(holder(server, theirs).get("/v1/runs").status == 200, "worth something again")
+
+
 HOST = "Host: localhost\r\n"
+
 SOON = 120  # s: what waits looks again after 15 s, what is known of tokens is old after 5 s; whoever is not told by then
 # has an answer of another kind after 60 s
 
