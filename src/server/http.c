@@ -302,17 +302,20 @@ static struct MHD_Response *make_response(struct hf__request *request)
     return MHD_create_response_from_buffer(length, body.out, MHD_RESPMEM_PERSISTENT);
 }
 
-/* "Not modified" where the caller has this answer already. */
+/* "Not modified" where the caller has this answer already, compressed or not. */
 static void shorten(struct hf__request *request)
 {
-    const char *known = hf__request_header(request, "If-None-Match");
-    for (int i = 0; known && i < request->answer_header_count; i++)
-        if (strcmp(request->answer_headers[i].name, "ETag") == 0 &&
-            strcmp(request->answer_headers[i].value, known) == 0 && request->status == 200) {
+    for (int i = 0; request->status == 200 && i < request->answer_header_count; i++) {
+        const struct hf__pair *header = &request->answer_headers[i];
+        if (strcmp(header->name, "ETag") != 0)
+            continue;
+        const char *etag = header->value + (strncmp(header->value, "W/", 2) == 0 ? 2 : 0);
+        if (hf__request_has(request, etag)) {
             request->status = 304;
             request->fixed = "";
             request->fixed_length = 0;
         }
+    }
 }
 
 static enum MHD_Result send_answer(struct hf__request *request)

@@ -128,12 +128,14 @@ hf_code hf__request_query(struct hf__request *request, void *record, hf_error *e
 /* The n-th {name} of the path as a run's id. HF_NOT_FOUND when it is none. */
 hf_code hf__request_id(const struct hf__request *request, int n, hf_id *out,
                        hf_error *err) HF_MUST_CHECK;
-/* The revision of If-Match; 0: none was given. */
+/* The revision (a task's version) that If-Match begins with; 0: none was given. */
 hf_code hf__request_if_match(const struct hf__request *request, int64_t *revision,
                              hf_error *err) HF_MUST_CHECK;
 /* Decodes %XX; NULL: it is not well-formed or has a NUL. */
 char *hf__percent_decode(struct hf__arena *arena, const char *text, size_t length, bool plus);
 
+/* Whether If-None-Match names this ETag, which is no weak one; W/ before the given ones makes no difference. */
+bool hf__request_has(const struct hf__request *request, const char *etag);
 /* The value is copied into the request's arena. */
 void hf__reply_header(struct hf__request *request, const char *name, const char *value);
 /* One record with its table. Runs get an ETag by hf__reply_run, and are told in short where that is preferred. */

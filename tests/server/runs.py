@@ -2,10 +2,13 @@
 """Runs over HTTP: trigger, read, wait, follow, change. A12, B9, F7, F11, F13."""
 
 import json
+import select
+import socket
+import subprocess
 import sys
 import threading
 
-from scene import Client, Raw, Server, check, make_store, wait_until
+from scene import Client, Raw, Server, Skipped, check, make_store, wait_until
 from runner import Runner
 
 RUNNER = Runner(sys.argv)
@@ -141,6 +144,43 @@ def a_change_names_the_revision_it_is_based_on(server, client):
     check(client.get(f"/v1/runs/{run}", headers={"If-None-Match": "nothing"}).status == 200, "another revision")
     etag = client.get(f"/v1/runs/{run}").headers["ETag"]
     check(client.get(f"/v1/runs/{run}", headers={"If-None-Match": etag}).status == 304, "the same revision")
+
+
+def hold(client, run):
+    """Claims it, as the one run of its workflow that is due."""
+    items = client.post("/v1/work/claim", {"worker": "w", "workflows": ["idle.v1"], "limit": 1}).json["items"]
+    check([item["run"]["id"] for item in items] == [run], items)
+    return items[0]["run"]["version"]
+
+
+@case
+def an_etag_changes_with_whatever_is_shown(server, client):
+    run = client.trigger("idle.v1", input={"n": 1})
+    seen = []
+
+    def changed(what):
+        known = {"If-None-Match": ", ".join(seen)} if seen else {}
+        answer = client.get(f"/v1/runs/{run}", headers=known)
+        check(answer.status == 200 and answer.headers["ETag"] not in seen, what)
+        seen.append(answer.headers["ETag"])
+        for form in (seen[-1], "W/" + seen[-1], '"x",' + seen[-1], ", ".join(seen)):
+            check(client.get(f"/v1/runs/{run}", headers={"If-None-Match": form}).status == 304, f"{what}: {form}")
+        brief = client.get(f"/v1/runs/{run}", headers={"Prefer": "return=minimal"}).headers["ETag"]
+        check(brief not in seen, f"{what}: another answer has another tag")
+
+    changed("pending")
+    held = {"worker": "w", "version": hold(client, run)}
+    changed("leased")
+    check(client.post(f"/v1/work/runs/{run}/step", {**held, "name": "one", "status": "succeeded"}).status == 204, "a step")
+    changed("a step more")
+    beat = {"worker": "w", "runs": [{"id": run, "version": held["version"], "lease_us": 3600 * 1000000}]}
+    check(client.post("/v1/work/heartbeat", beat).json["items"][0]["code"] == "ok", "held on")
+    changed("a longer lease")
+    paused = client.post(f"/v1/runs/{run}/pause", headers={"If-Match": "W/" + seen[0]})
+    check(paused.status == 200, f"neither a claim nor a step is a change to be asked for: {paused.text}")
+    changed("asked to pause")
+    check(client.post(f"/v1/runs/{run}/cancel", headers={"If-Match": seen[-1]}).status == 200, "cancelled")
+    check(client.post(f"/v1/runs/{run}/retry", headers={"If-Match": seen[-1]}).status == 412, "it was changed meanwhile")
 
 
 @case
