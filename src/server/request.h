@@ -66,8 +66,10 @@ struct hf__request {
     struct hf__pair *query;
     size_t query_count;
     struct hf__buffer body;
-    bool received; /* the body is complete */
-    int64_t begun; /* monotonic us */
+    size_t body_taken; /* bytes of it, as counted in the server's total */
+    bool asking;       /* a hand looks who asks, before the body is taken */
+    bool received;     /* the body is complete */
+    int64_t begun;     /* monotonic us */
 
     const char *caller_key;    /* what the caller is found by; NULL: nobody asked yet */
     struct hf__caller *caller; /* who asks; holds the client */
@@ -131,11 +133,11 @@ hf_code hf__request_id(const struct hf__request *request, int n, hf_id *out,
 /* The revision (a task's version) that If-Match begins with; 0: none was given. */
 hf_code hf__request_if_match(const struct hf__request *request, int64_t *revision,
                              hf_error *err) HF_MUST_CHECK;
+/* Whether If-None-Match names this ETag, which is no weak one; W/ before the given ones makes no difference. */
+bool hf__request_has(const struct hf__request *request, const char *etag);
 /* Decodes %XX; NULL: it is not well-formed or has a NUL. */
 char *hf__percent_decode(struct hf__arena *arena, const char *text, size_t length, bool plus);
 
-/* Whether If-None-Match names this ETag, which is no weak one; W/ before the given ones makes no difference. */
-bool hf__request_has(const struct hf__request *request, const char *etag);
 /* The value is copied into the request's arena. */
 void hf__reply_header(struct hf__request *request, const char *name, const char *value);
 /* One record with its table. Runs get an ETag by hf__reply_run, and are told in short where that is preferred. */

@@ -35,6 +35,8 @@ enum {
 #define STALLED HF_SECONDS(1)
 
 #define DEFAULT_BODY ((size_t)16 * 1024 * 1024)
+#define LEAST_BODIES ((size_t)64 * 1024 * 1024) /* of all requests together */
+enum { LARGEST_BODIES = 16 };                   /* may be received at once */
 
 static void fill_defaults(struct hf__server_options *options)
 {
@@ -165,6 +167,9 @@ hf_code hf__server_start(struct hf__server **out, hf_client *client,
     server->started_at = hf__clock_now(&hf__system_clock);
     fill_defaults(&server->options);
     fit_files(&server->options);
+    server->max_bodies = LARGEST_BODIES * server->options.max_body;
+    if (server->max_bodies < LEAST_BODIES)
+        server->max_bodies = LEAST_BODIES;
     hf_code code = hf__openapi_make(&server->openapi, &server->openapi_length, err);
     if (code == HF_OK)
         code = prepare_metrics(server, err);

@@ -141,6 +141,35 @@ def the_tokens_of_a_disabled_tenant_are_worth_nothing_at_once(directory, url):
 
 HOST = "Host: localhost\r\n"
 
+
+@case
+def a_body_is_taken_only_from_those_who_may_send_it(directory, url):
+    """Whoever may not is told before they have sent it; known or not, and whether they wait to be told or not."""
+    prepare(url)
+    secrets = {None: 401, "hf_" + "A" * 43: 401, token(url, "read"): 403, token(url, "trigger"): 100}
+    with Server(directory, url, "--no-worker") as server:
+        for secret, status in (*secrets.items(), *secrets.items()):
+            who = f"Authorization: Bearer {secret}\r\n" if secret else ""
+            head = f"POST /v1/runs HTTP/1.1\r\n{HOST}{who}Content-Type: application/json\r\nContent-Length: 9000000\r\n"
+            with Raw(server.port) as raw:
+                check(raw.send(head + "Expect: 100-continue\r\n\r\n").status() == status, (secret, status))
+            if status != 100:
+                with Raw(server.port) as raw:
+                    check(raw.send(head + "\r\n").status() == status, (secret, status))
+
+
+@case
+def a_refusal_leaves_the_connection_usable(directory, url):
+    prepare(url)
+    token(url, "read")
+    body = "x" * 30000
+    with Server(directory, url, "--no-worker") as server, Raw(server.port) as raw:
+        raw.send(f"POST /v1/runs HTTP/1.1\r\n{HOST}Content-Length: {len(body)}\r\n\r\n{body}"
+                 f"GET /healthz HTTP/1.1\r\n{HOST}Connection: close\r\n\r\n")
+        answers = raw.receive()
+        check(answers.startswith(b"HTTP/1.1 401") and answers.endswith(b"ok\n"), answers)
+
+
 SOON = 120  # s: what waits looks again after 15 s, what is known of tokens is old after 5 s; whoever is not told by then
 # has an answer of another kind after 60 s
 
