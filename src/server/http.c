@@ -416,10 +416,12 @@ static bool set_aside(struct hf__request *request)
     return false;
 }
 
+/* To look who asks takes a moment, whatever the route. */
 static void give_to_hand(struct hf__request *request)
 {
+    enum hf__pace pace = request->asking ? HF__PACE_COMMON : request->route->pace;
     hf__request_hold(request);
-    hf__hands_give(request->server->hands, request);
+    hf__hands_give(request->server->hands[pace], request);
 }
 
 static void start(struct hf__request *request)

@@ -22,7 +22,7 @@ struct hf__server {
     struct hf__server_options options;
     hf_client *client; /* borrowed: the store */
     struct hf__access *access;
-    struct hf__hands *hands;
+    struct hf__hands *hands[HF__PACES];
     struct hf__park *park;
     struct hf__feed *feed;
     struct hf__gauges *gauges;

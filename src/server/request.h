@@ -82,6 +82,7 @@ struct hf__request {
     void (*kept_free)(void *kept);
     int64_t deadline; /* of a long poll, monotonic us; 0: not set yet */
     int calls;        /* how often the handler was called */
+    int locked;       /* times in a row that it found its run's row held by somebody else */
 
     /* The answer. */
     int status;

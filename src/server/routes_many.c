@@ -294,7 +294,7 @@ const struct hf__route hf__many_routes[] = {
         "Cancel, pause, resume, retry, delete or restore all runs that match",
         .details =
             "Works for 20 s at most; `complete` is false when there is more to do: send it again.",
-        .body = bulk_members, HF__ANSWERS(200, ONE, "Bulk", bulk_fields),
+        .pace = HF__PACE_SLOW, .body = bulk_members, HF__ANSWERS(200, ONE, "Bulk", bulk_fields),
         .example = "{\"action\":\"retry\",\"filter\":{\"status\":[\"failed\"],"
                    "\"workflow\":\"billing.charge.v1\"},\"dry_run\":true}"),
     HF__ROUTE("runs", "GET", "/v1/runs/{id}/steps", "listSteps", READ, steps,

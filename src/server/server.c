@@ -135,7 +135,8 @@ static void note_url(struct hf__server *server)
 
 static void server_free(struct hf__server *server)
 {
-    hf__hands_free(server->hands);
+    for (int pace = 0; pace < HF__PACES; pace++)
+        hf__hands_free(server->hands[pace]);
     hf__feed_free(server->feed);
     hf__gauges_free(server->gauges);
     hf__park_free(server->park);
@@ -154,6 +155,21 @@ static hf_code prepare_metrics(struct hf__server *server, hf_error *err)
     server->requests =
         hf__calloc((server->route_count + 1) * HF__STATUS_CLASSES, sizeof *server->requests);
     return server->requests ? hf__survey_new(&server->survey, server->client, err) : hf__nomem(err);
+}
+
+/* The slow ones are fewer than the store's connections: they cannot hold all of these either. */
+static hf_code start_hands(struct hf__server *server, hf_error *err)
+{
+    int count = server->options.hands;
+    const int sizes[HF__PACES] = {
+        [HF__PACE_COMMON] = count,
+        [HF__PACE_SLOW] = count / 4 + 1,
+        [HF__PACE_PROBE] = 1,
+    };
+    hf_code code = HF_OK;
+    for (int pace = 0; code == HF_OK && pace < HF__PACES; pace++)
+        code = hf__hands_new(&server->hands[pace], sizes[pace], err);
+    return code;
 }
 
 hf_code hf__server_start(struct hf__server **out, hf_client *client,
@@ -178,9 +194,9 @@ hf_code hf__server_start(struct hf__server **out, hf_client *client,
     if (code == HF_OK)
         code = hf__sweep_new(&server->sweep, server->options.receive_limit, err);
     if (code == HF_OK)
-        code = hf__hands_new(&server->hands, server->options.hands, err);
+        code = start_hands(server, err);
     if (code == HF_OK)
-        code = hf__park_new(&server->park, client, server->hands, err);
+        code = hf__park_new(&server->park, client, server->hands[HF__PACE_COMMON], err);
     if (code == HF_OK)
         code = hf__feed_new(&server->feed, client, server->park, err);
     if (code == HF_OK)
@@ -234,7 +250,8 @@ static void end_suspended(struct hf__server *server)
         usleep(2000);
     }
     hf__park_wake_all(server->park);
-    hf__hands_stop(server->hands);
+    for (int pace = 0; pace < HF__PACES; pace++)
+        hf__hands_stop(server->hands[pace]);
 }
 
 void hf__server_stop(struct hf__server *server, int64_t limit)

@@ -183,6 +183,51 @@ def an_etag_changes_with_whatever_is_shown(server, client):
     check(client.post(f"/v1/runs/{run}/retry", headers={"If-Match": seen[-1]}).status == 412, "it was changed meanwhile")
 
 
+def none_is_answered(raws):
+    return not select.select([raw.socket for raw in raws], [], [], 0)[0]
+
+
+@case
+def requests_that_take_long_leave_the_others_alone(server, client):
+    """More than there are threads, each of which waits for a receiver that says nothing."""
+    with socket.create_server(("127.0.0.1", 0), backlog=100) as receiver:
+        url = f"http://127.0.0.1:{receiver.getsockname()[1]}/"
+        check(client.put("/v1/subscriptions/slow", {"url": url, "events": ["none"]}).status == 200, "subscribed")
+        raws = [Raw(server.port).send("POST /v1/subscriptions/slow/test HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                for _ in range(30)]
+        receiver.accept()[0].close()  # one of them at least is at it
+        for path in ("/readyz", "/v1/runs", "/v1/workflows"):
+            check(client.get(path).status == 200, path)
+        client.trigger("idle.v1")
+        check(len([raw for raw in raws if not none_is_answered([raw])]) < 8, "the others were answered first")
+        for raw in raws:
+            raw.close()
+
+
+@case
+def a_run_that_somebody_locks_holds_up_only_those_who_wait_for_it(server, client):
+    if KIND != "postgres":
+        raise Skipped("SQLite locks no single run")
+    run = client.trigger("idle.v1")
+    lock = f"SELECT 'locked' FROM holdfast.run WHERE id = '{run}' FOR UPDATE"
+    with subprocess.Popen(["psql", "-XAtq", server.url], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as psql:
+        psql.stdin.write(f"BEGIN; {lock};\n")
+        psql.stdin.flush()
+        check(psql.stdout.readline() == "locked\n", "somebody holds it")
+        raws = [Raw(server.port).send(f"GET /v1/runs/{run}?wait=50s HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                for _ in range(30)]
+        streams = [Raw(server.port).send(f"GET /v1/runs/{run}/events HTTP/1.1\r\nHost: localhost\r\n"
+                                         "Accept: text/event-stream\r\n\r\n") for _ in range(30)]
+        check(all(b'"created"' in stream.receive(b'"created"') for stream in streams), "what is there is told")
+        for path in ("/readyz", f"/v1/runs/{run}", "/v1/runs", "/v1/workflows"):
+            check(client.get(path).status == 200, path)
+        check(none_is_answered(raws), "those who wait were answered first")
+        psql.stdin.write("COMMIT;\n")
+        psql.stdin.close()
+    client.post(f"/v1/runs/{run}/cancel")
+    check(all(b'"cancelled"' in raw.receive(b'"cancelled"') for raw in raws + streams), "they hear of the end")
+
+
 @case
 def a_long_poll_is_woken_by_the_end(server, client):
     run = client.trigger("idle.v1")
