@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static struct {
     const char *listen;
@@ -85,13 +86,14 @@ struct working {
     hf_error err;
 };
 
-/* A worker that cannot go on ends the server too. */
+/* A worker that cannot go on ends the server too. The signal goes to the process: this thread has blocked all of them, and
+ * one that is sent to it alone would be seen by nobody. */
 static void *work_main(void *arg)
 {
     struct working *working = arg;
     working->code = hf_worker_run(working->work.worker, &working->err);
     if (working->code != HF_OK)
-        raise(SIGTERM);
+        kill(getpid(), SIGTERM);
     return NULL;
 }
 
@@ -181,13 +183,14 @@ static int serve(struct cli_session *session, int count, char **operands)
     if (code == HF_OK) {
         greet(session, server);
         wait_for_signal();
-        code = working.code;
-        if (code != HF_OK)
-            err = working.err;
     }
     if (server)
         hf__server_stop(server, HF_SECONDS(10));
     stop_working(&working);
+    if (code == HF_OK && working.code != HF_OK) {
+        code = working.code;
+        err = working.err;
+    }
     free(texts[0]);
     free(texts[1]);
     return code == HF_OK ? CLI_OK : cli_fail(session, &err);

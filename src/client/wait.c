@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "client/ask.h"
 #include "client/client.h"
@@ -73,23 +74,35 @@ static hf_code mark(hf_client *client, hf_id run, enum hf__watch_level level, hf
     return code;
 }
 
-static bool is_locked(hf_code code, const hf_error *why)
-{
-    return code == HF_STORE && strcmp(why->sqlstate, "55P03") == 0;
-}
-
-/* A commit that is under way for longer than the store waits for locks is waited for: what it brings may be the news. */
-hf_code hf__watch_run(hf_client *client, hf_id run, enum hf__watch_level level, int64_t until,
+hf_code hf__watch_try(hf_client *client, hf_id run, enum hf__watch_level level, bool *locked,
                       hf_error *err)
 {
     hf_error why = { 0 };
     hf_code code = mark(client, run, level, &why);
-    while (is_locked(code, &why) && hf__monotonic_us() < until)
-        code = mark(client, run, level, &why);
-    if (is_locked(code, &why))
-        code = hf__fail(&why, HF_TIMEOUT, "somebody works on the run's row in the store");
-    if (code != HF_OK && err)
+    *locked = code == HF_STORE && strcmp(why.sqlstate, "55P03") == 0;
+    if (code != HF_OK && !*locked && err)
         *err = why;
+    return *locked ? HF_OK : code;
+}
+
+int64_t hf__watch_pause(int tries)
+{
+    return HF_MILLISECONDS(5) << (tries < 7 ? tries : 7);
+}
+
+/* A commit that is under way is waited for: what it brings may be the news. */
+static hf_code watch(hf_client *client, hf_id run, enum hf__watch_level level, int64_t until,
+                     hf_error *err)
+{
+    bool locked = true;
+    hf_code code = HF_OK;
+    for (int tries = 0; code == HF_OK && locked; tries++) {
+        if (tries > 0 && hf__monotonic_us() >= until)
+            return hf__fail(err, HF_TIMEOUT, "somebody works on the run's row in the store");
+        if (tries > 0)
+            usleep((useconds_t)hf__watch_pause(tries - 1));
+        code = hf__watch_try(client, run, level, &locked, err);
+    }
     return code;
 }
 
@@ -116,7 +129,7 @@ hf_code hf_wait(hf_client *client, hf_run **out, hf_id id, int64_t timeout, hf_e
     struct waiter waiter;
     code = waiter_start(&waiter, client, id, err);
     while (worth_waiting(code)) {
-        code = hf__watch_run(client, id, HF__WATCH_END, until, err);
+        code = watch(client, id, HF__WATCH_END, until, err);
         if (code == HF_OK) {
             hf_run_free(run);
             run = NULL;
@@ -146,7 +159,7 @@ hf_code hf_events_follow(hf_client *client, hf_events **out, hf_id id, int64_t a
     hf_code code = waiter_start(&waiter, client, id, err);
     while (worth_waiting(code)) {
         hf_events *events = NULL;
-        code = hf__watch_run(client, id, HF__WATCH_EVENTS, until, err);
+        code = watch(client, id, HF__WATCH_EVENTS, until, err);
         if (code == HF_OK)
             code = hf_events_list(client, &events, id, after_seq, limit, err);
         if (code == HF_OK && events->count > 0) {

@@ -198,6 +198,8 @@ static const char *key_of(struct hf__request *request)
 bool hf__access_recall(struct hf__access *access, struct hf__request *request)
 {
     const char *key = key_of(request);
+    hf__caller_release(access, request->caller);
+    request->client = NULL;
     request->caller = key ? recall(access, key) : NULL;
     return request->caller != NULL;
 }

@@ -29,7 +29,7 @@ hf_code hf__access_check(struct hf__access *access, struct hf__request *request,
  * answered. */
 hf_code hf__access_check_again(struct hf__access *access, struct hf__request *request,
                                hf_error *err);
-/* Sets request->caller if it is known without asking the store. */
+/* Sets request->caller if it is known without asking the store; what was found before is let go, it may be stale by now. */
 bool hf__access_recall(struct hf__access *access, struct hf__request *request);
 /* Forgets what it knows of tokens: one was revoked. */
 void hf__access_forget(struct hf__access *access);

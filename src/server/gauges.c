@@ -18,7 +18,7 @@ enum {
     MINUTES = 60,
     KINDS = 4,
     LOOK_BACK = 200000, /* positions; what happened before is not counted, however recent */
-    MOST_TENANTS = 200, /* that are known at once */
+    MOST_TENANTS = 200, /* that are remembered although nobody asks for them any more */
     SHARE = 20          /* measuring takes at most one part in so many of the time */
 };
 
@@ -50,6 +50,7 @@ struct gauge {
     int64_t wanted_at; /* monotonic us */
     char *json;        /* NULL: not measured yet */
     size_t length;
+    bool at_work;        /* is being measured: must stay */
     int64_t measured_at; /* monotonic us, also of a failure */
     int64_t cost;        /* us */
     hf_code code;
@@ -322,9 +323,11 @@ static void *measure_main(void *arg)
         struct gauge *gauge = next_due(gauges);
         if (!gauge || gauges->stop)
             continue;
+        gauge->at_work = true;
         pthread_mutex_unlock(&gauges->mutex);
         measure_one(gauges, gauge);
         pthread_mutex_lock(&gauges->mutex);
+        gauge->at_work = false;
     }
     pthread_mutex_unlock(&gauges->mutex);
     return NULL;
@@ -348,6 +351,12 @@ hf_code hf__gauges_new(struct hf__gauges **out, hf_client *client, struct hf__pa
     return code;
 }
 
+static void gauge_free(struct gauge *gauge)
+{
+    free(gauge->json);
+    free(gauge);
+}
+
 void hf__gauges_free(struct hf__gauges *gauges)
 {
     if (!gauges)
@@ -360,8 +369,7 @@ void hf__gauges_free(struct hf__gauges *gauges)
     while (gauges->first) {
         struct gauge *gauge = gauges->first;
         gauges->first = gauge->next;
-        free(gauge->json);
-        free(gauge);
+        gauge_free(gauge);
     }
     pthread_cond_destroy(&gauges->changed);
     pthread_mutex_destroy(&gauges->mutex);
@@ -369,6 +377,21 @@ void hf__gauges_free(struct hf__gauges *gauges)
 }
 
 /* ---- Answering ---- */
+
+/* Under the mutex. The one that was asked for least recently goes, unless somebody may still look at it. */
+static void forget_oldest(struct hf__gauges *gauges)
+{
+    struct gauge **oldest = NULL;
+    for (struct gauge **place = &gauges->first; *place; place = &(*place)->next)
+        if (!(*place)->at_work && (!oldest || (*place)->wanted_at < (*oldest)->wanted_at))
+            oldest = place;
+    if (!oldest || (*oldest)->wanted_at > hf__monotonic_us() - WATCHED_FOR)
+        return;
+    struct gauge *gauge = *oldest;
+    *oldest = gauge->next;
+    gauges->count--;
+    gauge_free(gauge);
+}
 
 /* Under the mutex. */
 static hf_code gauge_of(struct hf__gauges *gauges, struct gauge **out, int tenant, hf_error *err)
@@ -378,8 +401,8 @@ static hf_code gauge_of(struct hf__gauges *gauges, struct gauge **out, int tenan
             *out = gauge;
             return HF_OK;
         }
-    if (gauges->count == MOST_TENANTS)
-        return hf__fail(err, HF_UNAVAILABLE, "too many tenants are being watched");
+    if (gauges->count >= MOST_TENANTS)
+        forget_oldest(gauges);
     struct gauge *gauge = hf__calloc(1, sizeof *gauge);
     if (!gauge)
         return hf__nomem(err);

@@ -24,6 +24,18 @@ bool hf__accepts_gzip(const struct hf__request *request)
     return false;
 }
 
+/* The bytes are others than those of the plain answer, and may be others the next time. */
+static void weaken_etag(struct hf__request *request)
+{
+    for (int i = 0; i < request->answer_header_count; i++) {
+        struct hf__pair *header = &request->answer_headers[i];
+        char *weak = strcmp(header->name, "ETag") == 0
+                         ? hf__arena_printf(&request->arena, "W/%s", header->value)
+                         : NULL;
+        header->value = weak ? weak : header->value;
+    }
+}
+
 void hf__gzip_answer(struct hf__request *request)
 {
     struct hf__buffer *out = &request->out;
@@ -43,6 +55,7 @@ void hf__gzip_answer(struct hf__request *request)
         hf__buffer_clear(out);
         hf__buffer_add(out, packed, stream.total_out);
         hf__reply_header(request, "Content-Encoding", "gzip");
+        weaken_etag(request);
     }
     deflateEnd(&stream);
 }

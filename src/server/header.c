@@ -4,7 +4,9 @@
 const struct hf__header_text hf__header_texts[] = {
     { HF__HEADER_IDEMPOTENCY_KEY, "Idempotency-Key", true,
       "what a request that is sent again is known by" },
-    { HF__HEADER_IF_MATCH, "If-Match", true, "an ETag: refused (412) when it is another by now" },
+    { HF__HEADER_IF_MATCH, "If-Match", true,
+      "an ETag: refused (412) when the revision that it begins with (a task's version) is another "
+      "by now" },
     { HF__HEADER_LAST_EVENT_ID, "Last-Event-ID", true,
       "of a stream: go on after the event with this id" },
     { HF__HEADER_TRACEPARENT, "traceparent", true,
@@ -12,7 +14,8 @@ const struct hf__header_text hf__header_texts[] = {
     { HF__HEADER_PREFER, "Prefer", true,
       "return=minimal: leave out input, state, result and error (null)" },
     { HF__HEADER_ETAG, "If-None-Match", true, "an ETag: 304 when it is still this one" },
-    { HF__HEADER_ETAG, "ETag", false, "changes when it changes" },
+    { HF__HEADER_ETAG, "ETag", false,
+      "changes with whatever the answer shows; weak where it was compressed" },
     { HF__HEADER_LOCATION, "Location", false, "the path of the run" },
     { 0, NULL, false, NULL },
 };

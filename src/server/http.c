@@ -20,10 +20,7 @@
 
 #include "server/http.h"
 
-enum {
-    MOST_PAIRS = 200,        /* headers, or parameters of a query */
-    MOST_AT_ONCE = 64 * 1024 /* bytes of a body that is read on the connection's thread */
-};
+enum { MOST_PAIRS = 200 }; /* headers, or parameters of a query */
 
 /* ---- Lifetime ---- */
 
@@ -39,7 +36,7 @@ void hf__request_release(struct hf__request *request)
     if (request->kept_free)
         request->kept_free(request->kept);
     hf__caller_release(request->server->access, request->caller);
-    hf__buffer_free(&request->body);
+    hf__body_drop(request);
     hf__buffer_free(&request->out);
     hf__buffer_free(&request->stream.out);
     pthread_mutex_destroy(&request->mutex);
@@ -160,14 +157,6 @@ static void find_route(struct hf__request *request)
     }
 }
 
-static void too_large(struct hf__request *request)
-{
-    char detail[100];
-    snprintf(detail, sizeof detail, "the body may have at most %zu bytes",
-             request->server->options.max_body);
-    hf__reply_problem_as(request, 413, "too_large", hf_code_meaning(HF_TOO_LARGE), detail);
-}
-
 static size_t count_headers(const struct hf__request *request, const char *name)
 {
     size_t count = 0;
@@ -213,15 +202,13 @@ static bool refuse_ambiguous(struct hf__request *request)
 /* What can be refused before the body has come. */
 static void check_early(struct hf__request *request)
 {
-    const char *length = hf__request_header(request, "Content-Length");
     if (refuse_ambiguous(request))
         return;
-    if (length && strtoull(length, NULL, 10) > request->server->options.max_body)
-        too_large(request);
-    else
-        hf__check_origin(request);
+    hf__check_origin(request);
     if (!request->answered)
         find_route(request);
+    if (!request->answered)
+        hf__body_check(request);
 }
 
 static struct hf__request *begin(struct hf__server *server, struct MHD_Connection *connection,
@@ -253,20 +240,6 @@ static struct hf__request *begin(struct hf__server *server, struct MHD_Connectio
     else
         check_early(request);
     return request;
-}
-
-static void take_body(struct hf__request *request, const char *bytes, size_t length)
-{
-    if (request->answered)
-        return;
-    if (length > request->server->options.max_body - request->body.length) {
-        hf__buffer_free(&request->body);
-        too_large(request);
-        return;
-    }
-    hf__buffer_add(&request->body, bytes, length);
-    if (request->body.failed)
-        hf__reply_problem_as(request, 503, "out_of_memory", hf_code_meaning(HF_NOMEM), NULL);
 }
 
 /* ---- Answering ---- */
@@ -302,17 +275,20 @@ static struct MHD_Response *make_response(struct hf__request *request)
     return MHD_create_response_from_buffer(length, body.out, MHD_RESPMEM_PERSISTENT);
 }
 
-/* "Not modified" where the caller has this answer already. */
+/* "Not modified" where the caller has this answer already, compressed or not. */
 static void shorten(struct hf__request *request)
 {
-    const char *known = hf__request_header(request, "If-None-Match");
-    for (int i = 0; known && i < request->answer_header_count; i++)
-        if (strcmp(request->answer_headers[i].name, "ETag") == 0 &&
-            strcmp(request->answer_headers[i].value, known) == 0 && request->status == 200) {
+    for (int i = 0; request->status == 200 && i < request->answer_header_count; i++) {
+        const struct hf__pair *header = &request->answer_headers[i];
+        if (strcmp(header->name, "ETag") != 0)
+            continue;
+        const char *etag = header->value + (strncmp(header->value, "W/", 2) == 0 ? 2 : 0);
+        if (hf__request_has(request, etag)) {
             request->status = 304;
             request->fixed = "";
             request->fixed_length = 0;
         }
+    }
 }
 
 static enum MHD_Result send_answer(struct hf__request *request)
@@ -350,7 +326,7 @@ static void fail(struct hf__request *request, hf_code code, hf_error *err)
     if (request->stream.begun) {
         hf__stream_end(request);
     } else if (!request->answered) {
-        request->stream.on = false;
+        hf__stream_take_back(request);
         hf__reply_problem(request, err);
     }
 }
@@ -374,8 +350,21 @@ void hf__request_answered(struct hf__request *request)
     hf__request_resume(request);
 }
 
+static void check_access(struct hf__request *request)
+{
+    hf_error err = { 0 };
+    hf_code code = hf__access_check(request->server->access, request, &err);
+    if (code != HF_OK)
+        fail(request, code, &err);
+}
+
 void hf__request_work(struct hf__request *request)
 {
+    if (request->asking) {
+        check_access(request);
+        hf__request_resume(request);
+        return;
+    }
     if (request->stream.on && hf__stream_is_over(request)) {
         hf__park_leave(request);
         return;
@@ -400,7 +389,7 @@ static bool work_at_once(struct hf__request *request)
 {
     bool known = request->route->may == HF__MAY_ANYONE ||
                  hf__access_recall(request->server->access, request);
-    if (!request->route->quick || request->body.length > MOST_AT_ONCE || !known)
+    if (!request->route->quick || request->body.length > HF__SHORT_BODY || !known)
         return false;
     request->at_once = true;
     call_handler(request);
@@ -415,19 +404,53 @@ static bool work_at_once(struct hf__request *request)
     return true;
 }
 
-/* It is suspended first and then looks whether the server has closed: one that closed meanwhile waits for it. */
-static void start(struct hf__request *request)
+/* It is suspended first and then looks whether the server has closed: one that closed meanwhile waits for it. False: it is
+ * refused. */
+static bool set_aside(struct hf__request *request)
 {
     hf__request_suspend(request);
-    if (atomic_load(&request->server->closed)) {
-        hf__reply_problem_as(request, 503, "stopping", "the server is stopping", NULL);
-        hf__request_resume(request);
-        return;
-    }
-    if (work_at_once(request))
-        return;
+    if (!atomic_load(&request->server->closed))
+        return true;
+    hf__reply_problem_as(request, 503, "stopping", "the server is stopping", NULL);
+    hf__request_resume(request);
+    return false;
+}
+
+/* To look who asks takes a moment, whatever the route. */
+static void give_to_hand(struct hf__request *request)
+{
+    enum hf__pace pace = request->asking ? HF__PACE_COMMON : request->route->pace;
     hf__request_hold(request);
-    hf__hands_give(request->server->hands, request);
+    hf__hands_give(request->server->hands[pace], request);
+}
+
+static void start(struct hf__request *request)
+{
+    if (set_aside(request) && !work_at_once(request))
+        give_to_hand(request);
+}
+
+/* A refusal is sent before the body has come, unless that comes at once. */
+static enum MHD_Result take_or_refuse(struct hf__request *request)
+{
+    return request->answered && !hf__body_is_short(request) ? send_answer(request) : MHD_YES;
+}
+
+/* The headers are there. A body is taken only from those who may use the route. */
+static enum MHD_Result admit(struct hf__request *request)
+{
+    if (request->answered)
+        return send_answer(request);
+    if (request->route->may == HF__MAY_ANYONE || !hf__body_is_coming(request))
+        return MHD_YES;
+    if (hf__access_recall(request->server->access, request)) {
+        check_access(request);
+        return take_or_refuse(request);
+    }
+    request->asking = true;
+    if (set_aside(request))
+        give_to_hand(request);
+    return MHD_YES;
 }
 
 enum MHD_Result hf__on_request(void *arg, struct MHD_Connection *connection, const char *url,
@@ -439,12 +462,14 @@ enum MHD_Result hf__on_request(void *arg, struct MHD_Connection *connection, con
     (void)version;
     if (!request) {
         request = *context = begin(server, connection, url, method);
-        if (!request)
-            return MHD_NO;
-        return request->answered ? send_answer(request) : MHD_YES;
+        return request ? admit(request) : MHD_NO;
+    }
+    if (request->asking) { /* was set aside at the headers, and goes on there */
+        request->asking = false;
+        return take_or_refuse(request);
     }
     if (*upload_size > 0) {
-        take_body(request, upload, *upload_size);
+        hf__body_take(request, upload, *upload_size);
         *upload_size = 0;
         return MHD_YES;
     }

@@ -22,7 +22,7 @@ struct hf__server {
     struct hf__server_options options;
     hf_client *client; /* borrowed: the store */
     struct hf__access *access;
-    struct hf__hands *hands;
+    struct hf__hands *hands[HF__PACES];
     struct hf__park *park;
     struct hf__feed *feed;
     struct hf__gauges *gauges;
@@ -35,6 +35,8 @@ struct hf__server {
     atomic_bool closed;   /* what still comes is refused; after `stopping` */
     atomic_int pending;   /* requests that have arrived and are not answered */
     atomic_int suspended; /* connections that somebody has to resume before the daemon may stop */
+    atomic_size_t bodies; /* bytes of requests that are kept */
+    size_t max_bodies;    /* how many they may be */
     int64_t started_at;   /* us since the epoch */
     atomic_int streams;   /* that are open */
     struct hf__survey *survey;
@@ -62,6 +64,20 @@ void hf__request_release(struct hf__request *request);
 void hf__request_suspend(struct hf__request *request);
 /* The connection goes on; from then on the request is there only for those who hold it. */
 void hf__request_resume(struct hf__request *request);
+
+/* ---- body.c ---- */
+
+enum { HF__SHORT_BODY = 64 * 1024 }; /* bytes that take no time to be read */
+
+/* Whether the headers tell of a body. */
+bool hf__body_is_coming(const struct hf__request *request);
+/* Whether it may as well be read, and thrown away, before a refusal is sent: then the connection stays usable. */
+bool hf__body_is_short(const struct hf__request *request);
+/* Refuses one whose length is said to be more than the route takes. */
+void hf__body_check(struct hf__request *request);
+/* Keeps a part that has come, unless the request is answered already, or refuses it. */
+void hf__body_take(struct hf__request *request, const char *bytes, size_t length);
+void hf__body_drop(struct hf__request *request);
 
 /* ---- sweep.c: connections that take too long to send a request ---- */
 

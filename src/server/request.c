@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <zlib.h>
 
 /* ---- What was asked ---- */
 
@@ -140,6 +141,7 @@ hf_code hf__request_id(const struct hf__request *request, int n, hf_id *out, hf_
                : hf__fail(err, HF_NOT_FOUND, "\"%.60s\" is not an id", request->args[n]);
 }
 
+/* What comes before the checksum, if there is one. A W/ tells only that the answer was compressed. */
 hf_code hf__request_if_match(const struct hf__request *request, int64_t *revision, hf_error *err)
 {
     const char *text = hf__request_header(request, "If-Match");
@@ -147,11 +149,29 @@ hf_code hf__request_if_match(const struct hf__request *request, int64_t *revisio
     *revision = 0;
     if (!text || strcmp(text, "*") == 0)
         return HF_OK;
+    text += strncmp(text, "W/", 2) == 0 ? 2 : 0;
     *revision = *text == '"' ? strtoll(text + 1, &end, 10) : 0;
+    if (*revision > 0 && *end == '-')
+        end += 1 + strspn(end + 1, "0123456789abcdef");
     if (*revision <= 0 || *revision > INT32_MAX || strcmp(end, "\"") != 0)
         return hf__fail(err, HF_INVALID,
                         "If-Match must be an ETag that a run was given with, as in \"3\"");
     return HF_OK;
+}
+
+bool hf__request_has(const struct hf__request *request, const char *etag)
+{
+    const char *at = hf__request_header(request, "If-None-Match");
+    size_t length = strlen(etag);
+    while (at && *at) {
+        at += strspn(at, ", \t");
+        at += strncmp(at, "W/", 2) == 0 ? 2 : 0;
+        size_t given = *at == '"' ? strcspn(at + 1, "\"") + 2 : strcspn(at, ", \t");
+        if (strncmp(at, etag, length) == 0 && given == length)
+            return true;
+        at += strnlen(at, given);
+    }
+    return false;
 }
 
 /* ---- The answer ---- */
@@ -186,15 +206,20 @@ hf_code hf__reply_record(struct hf__request *request, const struct hf__field *fi
     return hf__reply_done(request, request->route->status, err);
 }
 
+/* The revision alone would not do as the ETag: claims, steps and heartbeats change what is shown, and not the revision. */
 hf_code hf__reply_run(struct hf__request *request, const hf_run *run, hf_error *err)
 {
-    char etag[32];
+    char etag[48];
     hf_run shown = *run;
     if (hf__request_wants_little(request))
         shown.input = shown.state = shown.result = shown.error = NULL;
-    snprintf(etag, sizeof etag, "\"%" PRId64 "\"", run->revision);
+    hf_code code = hf__reply_record(request, hf__run_fields, &shown, err);
+    if (code != HF_OK)
+        return code;
+    uLong sum = crc32_z(0, (const Bytef *)request->out.data, request->out.length);
+    snprintf(etag, sizeof etag, "\"%" PRId64 "-%08lx\"", run->revision, sum);
     hf__reply_header(request, "ETag", etag);
-    return hf__reply_record(request, hf__run_fields, &shown, err);
+    return HF_OK;
 }
 
 hf_code hf__reply_list(struct hf__request *request, const struct hf__field *fields,

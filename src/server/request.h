@@ -66,8 +66,10 @@ struct hf__request {
     struct hf__pair *query;
     size_t query_count;
     struct hf__buffer body;
-    bool received; /* the body is complete */
-    int64_t begun; /* monotonic us */
+    size_t body_taken; /* bytes of it, as counted in the server's total */
+    bool asking;       /* a hand looks who asks, before the body is taken */
+    bool received;     /* the body is complete */
+    int64_t begun;     /* monotonic us */
 
     const char *caller_key;    /* what the caller is found by; NULL: nobody asked yet */
     struct hf__caller *caller; /* who asks; holds the client */
@@ -80,6 +82,7 @@ struct hf__request {
     void (*kept_free)(void *kept);
     int64_t deadline; /* of a long poll, monotonic us; 0: not set yet */
     int calls;        /* how often the handler was called */
+    int locked;       /* times in a row that it found its run's row held by somebody else */
 
     /* The answer. */
     int status;
@@ -128,9 +131,11 @@ hf_code hf__request_query(struct hf__request *request, void *record, hf_error *e
 /* The n-th {name} of the path as a run's id. HF_NOT_FOUND when it is none. */
 hf_code hf__request_id(const struct hf__request *request, int n, hf_id *out,
                        hf_error *err) HF_MUST_CHECK;
-/* The revision of If-Match; 0: none was given. */
+/* The revision (a task's version) that If-Match begins with; 0: none was given. */
 hf_code hf__request_if_match(const struct hf__request *request, int64_t *revision,
                              hf_error *err) HF_MUST_CHECK;
+/* Whether If-None-Match names this ETag, which is no weak one; W/ before the given ones makes no difference. */
+bool hf__request_has(const struct hf__request *request, const char *etag);
 /* Decodes %XX; NULL: it is not well-formed or has a NUL. */
 char *hf__percent_decode(struct hf__arena *arena, const char *text, size_t length, bool plus);
 

@@ -24,6 +24,14 @@ enum hf__may {
  * a request that was parked (park.h). */
 typedef hf_code (*hf__handle)(struct hf__request *request, hf_error *err);
 
+/* Whose threads call a handler: those of one kind cannot hold up the others. */
+enum hf__pace {
+    HF__PACE_COMMON, /* takes a moment */
+    HF__PACE_SLOW,   /* may take seconds */
+    HF__PACE_PROBE,  /* tells whether the server is well, whatever its users do */
+    HF__PACES
+};
+
 enum hf__shape {
     HF__SHAPE_NONE,   /* 204, or a body that the details tell of */
     HF__SHAPE_ONE,    /* an object with `answer`'s fields */
@@ -76,7 +84,8 @@ struct hf__route {
     int also;            /* another status of success, with the same answer; 0: none */
     bool streams;        /* the answer can be had as text/event-stream too */
     bool refusals; /* a list where an item may be {"code", "message"} in place of the schema's */
-    bool quick;    /* is tried on the connection's own thread first; see hf__request.to_hand */
+    enum hf__pace pace;
+    bool quick; /* is tried on the connection's own thread first; see hf__request.to_hand */
 };
 
 /* Rows of a table: a route, and what it answers with. */

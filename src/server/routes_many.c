@@ -298,7 +298,7 @@ const struct hf__route hf__many_routes[] = {
             "`cursor` to be put into `filter`: send it again with that, and it goes on where it "
             "was. `matched` counts all that match before anything is changed; of a request with a "
             "cursor, those that it came by.",
-        .body = bulk_members, HF__ANSWERS(200, ONE, "Bulk", bulk_fields),
+        .pace = HF__PACE_SLOW, .body = bulk_members, HF__ANSWERS(200, ONE, "Bulk", bulk_fields),
         .example = "{\"action\":\"retry\",\"filter\":{\"status\":[\"failed\"],"
                    "\"workflow\":\"billing.charge.v1\"},\"dry_run\":true}"),
     HF__ROUTE("runs", "GET", "/v1/runs/{id}/steps", "listSteps", READ, steps,

@@ -177,7 +177,7 @@ const struct hf__route hf__outbox_routes[] = {
     HF__ROUTE("outbox", "POST", PATH "/resume", "resumeSubscription", OPERATE, resume,
               "Deliver again", ONE),
     HF__ROUTE("outbox", "POST", PATH "/test", "testSubscription", OPERATE, test,
-              "Send a test event and say what the receiver answered",
+              "Send a test event and say what the receiver answered", .pace = HF__PACE_SLOW,
               HF__ANSWERS(200, ONE, "SubscriptionTest", tested_fields)),
     HF__ROUTE("outbox", "DELETE", PATH, "deleteSubscription", ADMIN, remove_one,
               "Delete a subscription", HF__ANSWERS(204, NONE, NULL, NULL)),

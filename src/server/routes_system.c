@@ -54,7 +54,7 @@ const struct hf__route hf__system_routes[] = {
     HF__ROUTE("system", "GET", "/healthz", "getHealth", ANYONE, alive, "Whether the server lives",
               .quick = true, HF__ANSWERS(200, TEXT, NULL, NULL)),
     HF__ROUTE("system", "GET", "/readyz", "getReadiness", ANYONE, ready,
-              "Whether the server can serve: its store answers",
+              "Whether the server can serve: its store answers", .pace = HF__PACE_PROBE,
               HF__ANSWERS(200, TEXT, NULL, NULL)),
     HF__ROUTES_END,
 };

@@ -1,6 +1,6 @@
 /* Tenants.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "server/request.h"
+#include "server/inner.h"
 #include "server/routes.h"
 
 static hf_code list(struct hf__request *request, hf_error *err)
@@ -20,16 +20,24 @@ static hf_code put(struct hf__request *request, hf_error *err)
     return code == HF_OK ? hf__reply_nothing(request) : code;
 }
 
+/* What is known of the tenant's tokens is looked up again: from now on they are worth nothing, or something. */
+static hf_code set_disabled(struct hf__request *request, bool disabled, hf_error *err)
+{
+    hf_code code = hf_tenant_disable(request->client, request->args[0], disabled, err);
+    if (code != HF_OK)
+        return code;
+    hf__access_forget(request->server->access);
+    return hf__reply_nothing(request);
+}
+
 static hf_code disable(struct hf__request *request, hf_error *err)
 {
-    hf_code code = hf_tenant_disable(request->client, request->args[0], true, err);
-    return code == HF_OK ? hf__reply_nothing(request) : code;
+    return set_disabled(request, true, err);
 }
 
 static hf_code enable(struct hf__request *request, hf_error *err)
 {
-    hf_code code = hf_tenant_disable(request->client, request->args[0], false, err);
-    return code == HF_OK ? hf__reply_nothing(request) : code;
+    return set_disabled(request, false, err);
 }
 
 #define NOTHING HF__ANSWERS(204, NONE, NULL, NULL)

@@ -35,6 +35,8 @@ enum {
 #define STALLED HF_SECONDS(1)
 
 #define DEFAULT_BODY ((size_t)16 * 1024 * 1024)
+#define LEAST_BODIES ((size_t)64 * 1024 * 1024) /* of all requests together */
+enum { LARGEST_BODIES = 16 };                   /* may be received at once */
 
 static void fill_defaults(struct hf__server_options *options)
 {
@@ -133,7 +135,8 @@ static void note_url(struct hf__server *server)
 
 static void server_free(struct hf__server *server)
 {
-    hf__hands_free(server->hands);
+    for (int pace = 0; pace < HF__PACES; pace++)
+        hf__hands_free(server->hands[pace]);
     hf__feed_free(server->feed);
     hf__gauges_free(server->gauges);
     hf__park_free(server->park);
@@ -154,6 +157,21 @@ static hf_code prepare_metrics(struct hf__server *server, hf_error *err)
     return server->requests ? hf__survey_new(&server->survey, server->client, err) : hf__nomem(err);
 }
 
+/* The slow ones are fewer than the store's connections: they cannot hold all of these either. */
+static hf_code start_hands(struct hf__server *server, hf_error *err)
+{
+    int count = server->options.hands;
+    const int sizes[HF__PACES] = {
+        [HF__PACE_COMMON] = count,
+        [HF__PACE_SLOW] = count / 4 + 1,
+        [HF__PACE_PROBE] = 1,
+    };
+    hf_code code = HF_OK;
+    for (int pace = 0; code == HF_OK && pace < HF__PACES; pace++)
+        code = hf__hands_new(&server->hands[pace], sizes[pace], err);
+    return code;
+}
+
 hf_code hf__server_start(struct hf__server **out, hf_client *client,
                          const struct hf__server_options *options, hf_error *err)
 {
@@ -165,6 +183,9 @@ hf_code hf__server_start(struct hf__server **out, hf_client *client,
     server->started_at = hf__clock_now(&hf__system_clock);
     fill_defaults(&server->options);
     fit_files(&server->options);
+    server->max_bodies = LARGEST_BODIES * server->options.max_body;
+    if (server->max_bodies < LEAST_BODIES)
+        server->max_bodies = LEAST_BODIES;
     hf_code code = hf__openapi_make(&server->openapi, &server->openapi_length, err);
     if (code == HF_OK)
         code = prepare_metrics(server, err);
@@ -173,9 +194,9 @@ hf_code hf__server_start(struct hf__server **out, hf_client *client,
     if (code == HF_OK)
         code = hf__sweep_new(&server->sweep, server->options.receive_limit, err);
     if (code == HF_OK)
-        code = hf__hands_new(&server->hands, server->options.hands, err);
+        code = start_hands(server, err);
     if (code == HF_OK)
-        code = hf__park_new(&server->park, client, server->hands, err);
+        code = hf__park_new(&server->park, client, server->hands[HF__PACE_COMMON], err);
     if (code == HF_OK)
         code = hf__feed_new(&server->feed, client, server->park, err);
     if (code == HF_OK)
@@ -229,7 +250,8 @@ static void end_suspended(struct hf__server *server)
         usleep(2000);
     }
     hf__park_wake_all(server->park);
-    hf__hands_stop(server->hands);
+    for (int pace = 0; pace < HF__PACES; pace++)
+        hf__hands_stop(server->hands[pace]);
 }
 
 void hf__server_stop(struct hf__server *server, int64_t limit)

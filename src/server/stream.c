@@ -19,6 +19,14 @@ void hf__stream_begin(struct hf__request *request)
     hf__buffer_add_text(&request->out, "retry: 2000\n\n");
 }
 
+void hf__stream_take_back(struct hf__request *request)
+{
+    if (!request->stream.on)
+        return;
+    request->stream.on = false;
+    atomic_fetch_sub(&request->server->streams, 1);
+}
+
 void hf__stream_event(struct hf__request *request, const char *name, int64_t id, const char *data,
                       size_t length)
 {

@@ -23,19 +23,34 @@ static int64_t next_look(int64_t deadline)
     return look < deadline ? look : deadline;
 }
 
+/* Marks the run; *look: when to look again, sooner where it could not be marked because somebody held its row. */
+static hf_code watch(struct hf__request *request, hf_id run, enum hf__watch_level level,
+                     int64_t deadline, int64_t *look, hf_error *err)
+{
+    bool locked = false;
+    hf_code code = hf__watch_try(request->client, run, level, &locked, err);
+    *look = next_look(deadline);
+    int64_t again = hf__monotonic_us() + hf__watch_pause(request->locked);
+    if (locked && again < *look)
+        *look = again;
+    request->locked = locked ? request->locked + 1 : 0;
+    return code;
+}
+
 hf_code hf__wait_for_end(struct hf__request *request, hf_id run, int64_t wait, hf_error *err)
 {
     hf_run *found = NULL;
+    int64_t look = 0;
     if (!request->deadline)
         request->deadline = hf__monotonic_us() + (wait < LONGEST_WAIT ? wait : LONGEST_WAIT);
     hf__park_listen(request, run);
-    hf_code code = hf__watch_run(request->client, run, HF__WATCH_END, request->deadline, err);
+    hf_code code = watch(request, run, HF__WATCH_END, request->deadline, &look, err);
     if (code == HF_OK)
         code = hf_get(request->client, &found, run, err);
     if (code == HF_OK && (hf_status_finished(found->status) || hf__request_must_answer(request)))
         code = hf__reply_run(request, found, err);
     else if (code == HF_OK)
-        hf__park_sleep(request, next_look(request->deadline));
+        hf__park_sleep(request, look);
     hf_run_free(found);
     return code;
 }
@@ -102,12 +117,12 @@ hf_code hf__follow_events(struct hf__request *request, hf_id run, int64_t after,
     struct follower *follower = NULL;
     bool over = false;
     bool more = false;
+    int64_t look = 0;
     hf_code code = follower_of(request, after, &follower, err);
     if (code != HF_OK)
         return code;
     hf__park_listen(request, run);
-    code = hf__watch_run(request->client, run, HF__WATCH_EVENTS, hf__monotonic_us() + SAFETY_LOOK,
-                         err);
+    code = watch(request, run, HF__WATCH_EVENTS, INT64_MAX, &look, err);
     if (code == HF_OK)
         code = is_over(request, run, &over, err);
     if (code != HF_OK)
@@ -124,6 +139,6 @@ hf_code hf__follow_events(struct hf__request *request, hf_id run, int64_t after,
         hf__stream_end(request);
     else if (request->out.length == before)
         hf__stream_keep_alive(request);
-    hf__park_sleep(request, more ? 0 : next_look(INT64_MAX));
+    hf__park_sleep(request, more ? 0 : look);
     return HF_OK;
 }

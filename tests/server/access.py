@@ -164,7 +164,50 @@ def a_token_is_made_shown_once_and_revoked(directory, url):
         check(client.post("/v1/tokens", {"name": "x", "roles": ["king"]}).status == 400, "there is no such role")
 
 
+@case
+def the_tokens_of_a_disabled_tenant_are_worth_nothing_at_once(directory, url):
+    prepare(url)
+    run_program("--store", url, "tenant", "create", "acme")
+    theirs, root = token(url, "read", tenant="acme"), token(url, "root")
+    with Server(directory, url, "--no-worker") as server:
+        check(holder(server, theirs).get("/v1/runs").status == 200, "it is known from now on")
+        check(holder(server, root).post("/v1/tenants/acme/disable").status == 204, "disabled")
+        check(holder(server, theirs).get("/v1/runs").status == 401, "worth nothing")
+        check(holder(server, root).post("/v1/tenants/acme/enable").status == 204, "enabled")
+        check(holder(server, theirs).get("/v1/runs").status == 200, "worth something again")
+
+
 HOST = "Host: localhost\r\n"
+
+
+@case
+def a_body_is_taken_only_from_those_who_may_send_it(directory, url):
+    """Whoever may not is told before they have sent it; known or not, and whether they wait to be told or not."""
+    prepare(url)
+    secrets = {None: 401, "hf_" + "A" * 43: 401, token(url, "read"): 403, token(url, "trigger"): 100}
+    with Server(directory, url, "--no-worker") as server:
+        for secret, status in (*secrets.items(), *secrets.items()):
+            who = f"Authorization: Bearer {secret}\r\n" if secret else ""
+            head = f"POST /v1/runs HTTP/1.1\r\n{HOST}{who}Content-Type: application/json\r\nContent-Length: 9000000\r\n"
+            with Raw(server.port) as raw:
+                check(raw.send(head + "Expect: 100-continue\r\n\r\n").status() == status, (secret, status))
+            if status != 100:
+                with Raw(server.port) as raw:
+                    check(raw.send(head + "\r\n").status() == status, (secret, status))
+
+
+@case
+def a_refusal_leaves_the_connection_usable(directory, url):
+    prepare(url)
+    token(url, "read")
+    body = "x" * 30000
+    with Server(directory, url, "--no-worker") as server, Raw(server.port) as raw:
+        raw.send(f"POST /v1/runs HTTP/1.1\r\n{HOST}Content-Length: {len(body)}\r\n\r\n{body}"
+                 f"GET /healthz HTTP/1.1\r\n{HOST}Connection: close\r\n\r\n")
+        answers = raw.receive()
+        check(answers.startswith(b"HTTP/1.1 401") and answers.endswith(b"ok\n"), answers)
+
+
 SOON = 120  # s: what waits looks again after 15 s, what is known of tokens is old after 5 s; whoever is not told by then
 # has an answer of another kind after 60 s
 

@@ -5,12 +5,14 @@ import os
 import pathlib
 import re
 import socket
+import sqlite3
+import subprocess
 import sys
 import threading
 import time
 
 from scene import Client, Raw, Server, check, make_store, wait_until
-from processes import PATIENCE, Skipped
+from processes import PATIENCE, PROGRAM, Process, Skipped, run_program
 from runner import Runner
 
 RUNNER = Runner(sys.argv)
@@ -25,6 +27,30 @@ def case(function):
             function(server, server.client)
 
     RUNNER.case(function.__name__, play)
+
+
+# ---- The worker's end ----
+
+
+def let_no_worker_in(directory, url):
+    if KIND == "sqlite":
+        with sqlite3.connect(directory / "store.db", timeout=60) as store:
+            store.execute("ALTER TABLE worker RENAME COLUMN program TO was_program")
+    else:
+        subprocess.run(["psql", "-XAtqc", "ALTER TABLE holdfast.worker ADD CHECK (false) NOT VALID", url], check=True,
+                       capture_output=True)
+
+
+def a_worker_that_cannot_go_on_ends_the_server(directory):
+    url = make_store(KIND, directory)
+    run_program("--store", url, "migrate")
+    let_no_worker_in(directory, url)
+    process = Process(directory, "serve", [PROGRAM, "--store", url, "serve", "--listen", "127.0.0.1:0"])
+    check(process.wait(60) == 1, process.said())
+    check("holdfast: " in process.said(), f"it says why: {process.said()}")
+
+
+RUNNER.case("a_worker_that_cannot_go_on_ends_the_server", a_worker_that_cannot_go_on_ends_the_server)
 
 
 # ---- The stop ----

@@ -119,6 +119,34 @@ def a_body_that_is_too_large_is_refused(server, client):
 
 
 @case()
+def a_route_that_takes_no_body_takes_hardly_any(server, client):
+    for path in ("/healthz", "/v1/runs"):
+        check(client.ask("GET", path, raw=b"x" * 4096).status == 200, path)
+        for framing, body in (("Content-Length: 4097\r\n\r\n", ""),
+                              ("Transfer-Encoding: chunked\r\n\r\n", "1001\r\n" + "x" * 0x1001 + "\r\n0\r\n\r\n")):
+            with Raw(server.port) as raw:
+                check(raw.send(f"GET {path} HTTP/1.1\r\n{HOST}{framing}{body}").status() == 413, (path, framing))
+
+
+@case("--max-body", str(4 << 20), "--receive-limit", "300s")
+def all_bodies_together_are_bounded(server, client):
+    """As many as sixteen of the largest, none of which ever ends."""
+    head = f"POST /v1/runs HTTP/1.1\r\n{JSON}Content-Length: {4 << 20}\r\n\r\n"
+    raws = [Raw(server.port).send(head).send(b"x" * ((4 << 20) - 1)) for _ in range(16)]
+
+    def trigger():
+        return client.post("/v1/runs", raw=FACT, headers={"Content-Type": "application/json"})
+
+    answer = wait_until(lambda: (found := trigger()).status != 201 and found, "there is no more room")
+    check((answer.status, answer.problem) == (503, "busy") and answer.headers["Retry-After"], answer.text)
+    check(client.get("/v1/runs").status == 200, "who sends nothing is served")
+    raws.pop().close()
+    wait_until(lambda: trigger().status == 201, "there is room again")
+    for raw in raws:
+        raw.close()
+
+
+@case()
 def what_is_said_to_be_shorter_than_it_is_is_no_second_request(server, client):
     hidden = f"DELETE /v1/schedules/none HTTP/1.1\r\n{HOST}\r\n"
     for framing in ("Content-Length: 0\r\nContent-Length: 9\r\n", "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n",

@@ -167,6 +167,15 @@ def whoever_waits_is_counted(server, client):
 
 
 @case
+def a_stream_that_cannot_begin_is_not_counted(server, client):
+    client.put("/v1/workflows/idle.v1", {})
+    run = client.trigger("idle.v1")
+    stream = {"Accept": "text/event-stream"}
+    check(client.get(f"/v1/runs/{run}/events", headers={**stream, "Last-Event-ID": "-1"}).status == 400, "refused")
+    check(value(client, "holdfast_http_streams_open") == 0, "there is none")
+
+
+@case
 def leases_that_ran_out_and_were_lost_are_counted(server, client):
     client.put("/v1/workflows/far.v1", {"lease": "100ms", "max_attempts": 50})
     client.trigger("far.v1")

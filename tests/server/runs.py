@@ -2,10 +2,13 @@
 """Runs over HTTP: trigger, read, wait, follow, change. A12, B9, F7, F11, F13."""
 
 import json
+import select
+import socket
+import subprocess
 import sys
 import threading
 
-from scene import Client, Raw, Server, check, make_store, wait_until
+from scene import Client, Raw, Server, Skipped, check, make_store, wait_until
 from runner import Runner
 
 RUNNER = Runner(sys.argv)
@@ -141,6 +144,88 @@ def a_change_names_the_revision_it_is_based_on(server, client):
     check(client.get(f"/v1/runs/{run}", headers={"If-None-Match": "nothing"}).status == 200, "another revision")
     etag = client.get(f"/v1/runs/{run}").headers["ETag"]
     check(client.get(f"/v1/runs/{run}", headers={"If-None-Match": etag}).status == 304, "the same revision")
+
+
+def hold(client, run):
+    """Claims it, as the one run of its workflow that is due."""
+    items = client.post("/v1/work/claim", {"worker": "w", "workflows": ["idle.v1"], "limit": 1}).json["items"]
+    check([item["run"]["id"] for item in items] == [run], items)
+    return items[0]["run"]["version"]
+
+
+@case
+def an_etag_changes_with_whatever_is_shown(server, client):
+    run = client.trigger("idle.v1", input={"n": 1})
+    seen = []
+
+    def changed(what):
+        known = {"If-None-Match": ", ".join(seen)} if seen else {}
+        answer = client.get(f"/v1/runs/{run}", headers=known)
+        check(answer.status == 200 and answer.headers["ETag"] not in seen, what)
+        seen.append(answer.headers["ETag"])
+        for form in (seen[-1], "W/" + seen[-1], '"x",' + seen[-1], ", ".join(seen)):
+            check(client.get(f"/v1/runs/{run}", headers={"If-None-Match": form}).status == 304, f"{what}: {form}")
+        brief = client.get(f"/v1/runs/{run}", headers={"Prefer": "return=minimal"}).headers["ETag"]
+        check(brief not in seen, f"{what}: another answer has another tag")
+
+    changed("pending")
+    held = {"worker": "w", "version": hold(client, run)}
+    changed("leased")
+    check(client.post(f"/v1/work/runs/{run}/step", {**held, "name": "one", "status": "succeeded"}).status == 204, "a step")
+    changed("a step more")
+    beat = {"worker": "w", "runs": [{"id": run, "version": held["version"], "lease_us": 3600 * 1000000}]}
+    check(client.post("/v1/work/heartbeat", beat).json["items"][0]["code"] == "ok", "held on")
+    changed("a longer lease")
+    paused = client.post(f"/v1/runs/{run}/pause", headers={"If-Match": "W/" + seen[0]})
+    check(paused.status == 200, f"neither a claim nor a step is a change to be asked for: {paused.text}")
+    changed("asked to pause")
+    check(client.post(f"/v1/runs/{run}/cancel", headers={"If-Match": seen[-1]}).status == 200, "cancelled")
+    check(client.post(f"/v1/runs/{run}/retry", headers={"If-Match": seen[-1]}).status == 412, "it was changed meanwhile")
+
+
+def none_is_answered(raws):
+    return not select.select([raw.socket for raw in raws], [], [], 0)[0]
+
+
+@case
+def requests_that_take_long_leave_the_others_alone(server, client):
+    """More than there are threads, each of which waits for a receiver that says nothing."""
+    with socket.create_server(("127.0.0.1", 0), backlog=100) as receiver:
+        url = f"http://127.0.0.1:{receiver.getsockname()[1]}/"
+        check(client.put("/v1/subscriptions/slow", {"url": url, "events": ["none"]}).status == 200, "subscribed")
+        raws = [Raw(server.port).send("POST /v1/subscriptions/slow/test HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                for _ in range(30)]
+        receiver.accept()[0].close()  # one of them at least is at it
+        for path in ("/readyz", "/v1/runs", "/v1/workflows"):
+            check(client.get(path).status == 200, path)
+        client.trigger("idle.v1")
+        check(len([raw for raw in raws if not none_is_answered([raw])]) < 8, "the others were answered first")
+        for raw in raws:
+            raw.close()
+
+
+@case
+def a_run_that_somebody_locks_holds_up_only_those_who_wait_for_it(server, client):
+    if KIND != "postgres":
+        raise Skipped("SQLite locks no single run")
+    run = client.trigger("idle.v1")
+    lock = f"SELECT 'locked' FROM holdfast.run WHERE id = '{run}' FOR UPDATE"
+    with subprocess.Popen(["psql", "-XAtq", server.url], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as psql:
+        psql.stdin.write(f"BEGIN; {lock};\n")
+        psql.stdin.flush()
+        check(psql.stdout.readline() == "locked\n", "somebody holds it")
+        raws = [Raw(server.port).send(f"GET /v1/runs/{run}?wait=50s HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                for _ in range(30)]
+        streams = [Raw(server.port).send(f"GET /v1/runs/{run}/events HTTP/1.1\r\nHost: localhost\r\n"
+                                         "Accept: text/event-stream\r\n\r\n") for _ in range(30)]
+        check(all(b'"created"' in stream.receive(b'"created"') for stream in streams), "what is there is told")
+        for path in ("/readyz", f"/v1/runs/{run}", "/v1/runs", "/v1/workflows"):
+            check(client.get(path).status == 200, path)
+        check(none_is_answered(raws), "those who wait were answered first")
+        psql.stdin.write("COMMIT;\n")
+        psql.stdin.close()
+    client.post(f"/v1/runs/{run}/cancel")
+    check(all(b'"cancelled"' in raw.receive(b'"cancelled"') for raw in raws + streams), "they hear of the end")
 
 
 @case

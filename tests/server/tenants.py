@@ -3,9 +3,10 @@
 
 import json
 import sys
+import time
 from urllib.parse import quote
 
-from scene import Client, Raw, Server, check, make_store
+from scene import Client, Raw, Server, check, make_store, wait_until
 from runner import Runner
 
 RUNNER = Runner(sys.argv)
@@ -180,6 +181,27 @@ def a_tenant_that_is_not_there_is_told_so(server, ours, theirs):
     check(answer.status == 200, answer.text)
     answer = Client(server.port, {"Holdfast-Tenant": "ours theirs", "Holdfast-Actor": "x"}).get("/v1/runs")
     check(answer.status in (400, 404), "two headers are not one name")
+
+
+@case
+def the_measurements_of_tenants_that_nobody_asks_for_are_forgotten(server, ours, theirs):
+    """However many tenants there are, each is measured. The first answer of a measurement has no throughput yet."""
+    names = [f"t{number}" for number in range(210)]
+
+    def stats(name):
+        answer = Client(server.port, {"Holdfast-Tenant": name}).get("/v1/stats")
+        check(answer.status == 200, f"{name}: {answer.text}")
+        return answer.json["throughput"]
+
+    for name in names:
+        check(server.client.put(f"/v1/tenants/{name}").status == 204, "the tenant is created")
+        stats(name)
+    wait_until(lambda: stats(names[0]), "it is measured")
+    time.sleep(16)  # what nobody has asked for in 15 s may be forgotten
+    for number in range(20):
+        check(server.client.put(f"/v1/tenants/new{number}").status == 204, "the tenant is created")
+        stats(f"new{number}")
+    check(stats(names[1]) is None, "it was forgotten, and is begun anew")
 
 
 RUNNER.finish()
