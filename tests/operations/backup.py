@@ -164,7 +164,7 @@ def check_restored(scene, copy, before):
     try:
         check(subprocess.run([TOOLS / "crash_audit", copy.url], capture_output=True).returncode == 0,
               "the restored journal does not match the state")
-        other.worker()
+        other.worker(threads=32)
         other.await_all_finished()
         other.audit_invariants()
         ended = sum(status == 4 for status in statuses(copy).values())
@@ -179,7 +179,8 @@ def check_restored(scene, copy, before):
 def play(directory, method, store=None):
     with Scene(directory, KIND, store=store and store(directory)) as scene:
         scene.worker()
-        scene.trigger("load", "-c", 1000000, "-p", 30, "-i", '{"ms":20}')
+        # More than four threads can do, and what many can end soon.
+        scene.trigger("load", "-c", 1000000, "-p", 40, "-i", '{"ms":100}')
         scene.before = accepted_after(scene, 200)
         copy = method(scene)
         for child in scene.children:

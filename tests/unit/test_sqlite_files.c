@@ -60,7 +60,7 @@ static void a_useless_url_is_refused_with_advice(void **state)
     memcpy(too_long, "sqlite:", 7);
     too_long[600] = '\0';
     assert_refused(too_long, HF_INVALID, "too long");
-    too_long[7 + 495] = '\0'; /* short enough by itself, but not behind the current folder */
+    too_long[7 + 489] = '\0'; /* short enough by itself, but not behind the current folder */
     assert_refused(too_long, HF_INVALID, "too long");
 }
 
