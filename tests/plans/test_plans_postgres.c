@@ -351,6 +351,30 @@ static void the_journal_is_read_by_position_through_its_index(void **state)
     assert_int_equal(scans_of("event"), whole);
 }
 
+/* A column that is in any index, be it in its condition alone, would make every step write an entry in all of them. */
+static void a_step_writes_no_index_of_runs(void **state)
+{
+    const char *const step[] = { "{1}",    "{11111111-1111-7111-8111-111111111111}",
+                                 "{2}",    "{anna}",
+                                 "{pack}", "{succeeded}",
+                                 "{1}" };
+    (void)state;
+    pg_do(scratch.pg, "BEGIN");
+    pg_do(scratch.pg,
+          "INSERT INTO holdfast.run (tenant_id, id, workflow_id, lane, status, version, run_at, "
+          "leased_by, created_at, updated_at) "
+          "VALUES (1, '11111111-1111-7111-8111-111111111111', 1, 1, 1, 2, 1, 'anna', 1, 1)");
+    PGresult *result = PQexecParams(scratch.pg, hf__postgres_statements[HF__STMT_SAVE_STEPS].sql,
+                                    (int)(sizeof step / sizeof *step), NULL, step, NULL, NULL, 0);
+    assert_int_equal(PQntuples(result), 1);
+    PQclear(result);
+    assert_int_equal(
+        pg_number(scratch.pg,
+                  "SELECT pg_stat_get_xact_tuples_hot_updated('holdfast.run'::regclass)"),
+        1);
+    pg_do(scratch.pg, "ROLLBACK");
+}
+
 static void a_bad_plan_is_noticed(void **state)
 {
     (void)state;
@@ -387,6 +411,7 @@ int main(void)
         cmocka_unit_test(on_a_database_with_three_runs_no_statement_reads_a_whole_table),
         cmocka_unit_test(on_a_full_database_no_statement_reads_a_whole_table),
         cmocka_unit_test(the_journal_is_read_by_position_through_its_index),
+        cmocka_unit_test(a_step_writes_no_index_of_runs),
         cmocka_unit_test(a_bad_plan_is_noticed),
     };
     if (!scratch_server())

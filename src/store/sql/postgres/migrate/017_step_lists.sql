@@ -5,49 +5,6 @@
 -- The current step of a run, written by whatever ends a holder's turn. While somebody holds the run it may be an older one.
 ALTER TABLE holdfast.run ADD COLUMN IF NOT EXISTS rest_step text COLLATE "C";
 ;;
--- Writes it where it is missing: in runs from before, and in those that a program which does not know of it left. A thousand
--- runs at a time, each in a transaction of its own; what somebody has locked is waited for while nothing is held.
-CREATE OR REPLACE PROCEDURE holdfast.fill_rest_steps() LANGUAGE plpgsql AS $$
-DECLARE
-    tenant_no int;
-    after     uuid;
-    upto      uuid;
-    wrong     uuid[];
-BEGIN
-    FOR tenant_no IN SELECT t.id FROM holdfast.tenant t LOOP
-        after := '00000000-0000-0000-0000-000000000000';
-        WHILE after IS NOT NULL LOOP
-            upto := (SELECT r.id FROM holdfast.run r WHERE r.tenant_id = tenant_no AND r.id > after
-                      ORDER BY r.id LIMIT 1 OFFSET 999);
-            wrong := ARRAY(SELECT r.id FROM holdfast.run r
-                            WHERE r.tenant_id = tenant_no AND r.id > after
-                              AND r.id <= coalesce(upto, 'ffffffff-ffff-ffff-ffff-ffffffffffff') AND r.status <> 1
-                              AND r.rest_step IS DISTINCT FROM r.current_step COLLATE "C");
-            WHILE cardinality(wrong) > 0 LOOP
-                UPDATE holdfast.run u SET rest_step = u.current_step
-                 WHERE u.ctid = ANY (ARRAY(SELECT r.ctid FROM holdfast.run r
-                                            WHERE r.tenant_id = tenant_no AND r.id = ANY (wrong) AND r.status <> 1
-                                              FOR NO KEY UPDATE SKIP LOCKED));
-                COMMIT;
-                wrong := ARRAY(SELECT r.id FROM holdfast.run r
-                                WHERE r.tenant_id = tenant_no AND r.id = ANY (wrong) AND r.status <> 1
-                                  AND r.rest_step IS DISTINCT FROM r.current_step COLLATE "C");
-                PERFORM pg_sleep(0.05) WHERE cardinality(wrong) > 0;
-            END LOOP;
-            after := upto;
-        END LOOP;
-    END LOOP;
-END $$;
-;;
-REVOKE ALL ON PROCEDURE holdfast.fill_rest_steps FROM PUBLIC;
-;;
--- Before there is an index, which would be written for each.
-CALL holdfast.fill_rest_steps();
-;;
-DROP INDEX CONCURRENTLY IF EXISTS holdfast.run_step;
-;;
-CREATE INDEX CONCURRENTLY run_step ON holdfast.run (tenant_id, rest_step, id) WHERE rest_step IS NOT NULL;
-;;
 -- Cancels a run that is not finished, its children and what it asked of people. Its holder, if it has one,
 -- finds out at its next sign of life.
 CREATE OR REPLACE FUNCTION holdfast.cancel(
@@ -110,3 +67,47 @@ BEGIN
         PERFORM holdfast.wake_watchers(run);
     END IF;
 END $$;
+;;
+-- Writes rest_step where it is missing or old: in runs from before, and in those that a program which does not know of it
+-- left. A thousand runs at a time, each thousand in its own transaction; what somebody has locked is waited for while nothing
+-- is held.
+CREATE OR REPLACE PROCEDURE holdfast.fill_rest_steps() LANGUAGE plpgsql AS $$
+DECLARE
+    tenant_no int;
+    after     uuid;
+    upto      uuid;
+    wrong     uuid[];
+BEGIN
+    FOR tenant_no IN SELECT t.id FROM holdfast.tenant t LOOP
+        after := '00000000-0000-0000-0000-000000000000';
+        WHILE after IS NOT NULL LOOP
+            upto := (SELECT r.id FROM holdfast.run r WHERE r.tenant_id = tenant_no AND r.id > after
+                      ORDER BY r.id LIMIT 1 OFFSET 999);
+            wrong := ARRAY(SELECT r.id FROM holdfast.run r
+                            WHERE r.tenant_id = tenant_no AND r.id > after
+                              AND r.id <= coalesce(upto, 'ffffffff-ffff-ffff-ffff-ffffffffffff') AND r.status <> 1
+                              AND r.rest_step IS DISTINCT FROM r.current_step COLLATE "C");
+            WHILE cardinality(wrong) > 0 LOOP
+                UPDATE holdfast.run u SET rest_step = u.current_step
+                 WHERE u.ctid = ANY (ARRAY(SELECT r.ctid FROM holdfast.run r
+                                            WHERE r.tenant_id = tenant_no AND r.id = ANY (wrong) AND r.status <> 1
+                                              FOR NO KEY UPDATE SKIP LOCKED));
+                COMMIT;
+                wrong := ARRAY(SELECT r.id FROM holdfast.run r
+                                WHERE r.tenant_id = tenant_no AND r.id = ANY (wrong) AND r.status <> 1
+                                  AND r.rest_step IS DISTINCT FROM r.current_step COLLATE "C");
+                PERFORM pg_sleep(0.05) WHERE cardinality(wrong) > 0;
+            END LOOP;
+            after := upto;
+        END LOOP;
+    END LOOP;
+END $$;
+;;
+REVOKE ALL ON PROCEDURE holdfast.fill_rest_steps FROM PUBLIC;
+;;
+-- Before there is an index, which would be written for each.
+CALL holdfast.fill_rest_steps();
+;;
+DROP INDEX CONCURRENTLY IF EXISTS holdfast.run_step;
+;;
+CREATE INDEX CONCURRENTLY run_step ON holdfast.run (tenant_id, rest_step, id) WHERE rest_step IS NOT NULL;
