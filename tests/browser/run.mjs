@@ -9,8 +9,8 @@ const check = (ok, what) => { if (!ok) throw new Error(what); };
 
 let browser, world;
 
-// A page whose errors are complaints; what the server refuses on purpose is none.
-const refused = /status of (400|401|404) |ERR_CONNECTION|ERR_EMPTY|ERR_INCOMPLETE/;
+// A page whose errors are complaints; what the server refuses on purpose is none, as by 503 while it stops.
+const refused = /status of (400|401|404|503) |ERR_CONNECTION|ERR_EMPTY|ERR_INCOMPLETE/;
 
 function opener(complaints, contexts) {
   return async (path, { base, ...options } = {}) => {
