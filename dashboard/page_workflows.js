@@ -82,8 +82,9 @@ async function settings(one) {
       text('timeout', 'Deadline', 'From the trigger on.'),
       text('retention', 'Keep finished runs for'),
       count('max_running', 'Running at once'), count('key_max_running', 'Running at once, per flow key'),
-      count('rate_count', 'Starts'), text('rate_interval', 'within', 'As in 1s, 1m, 1h.'), burst('rate_burst', 'of these at once'),
-      count('key_rate_count', 'Starts, per flow key'), text('key_rate_interval', 'within'), burst('key_rate_burst', 'of these at once, per flow key'),
+      count('rate_count', 'Starts'), text('rate_interval', 'within', 'As in 1s, 1m, 1h.'),
+      count('key_rate_count', 'Starts, per flow key'), text('key_rate_interval', 'within'),
+      burst('rate_burst', 'Starts at once'), burst('key_rate_burst', 'Starts at once, per flow key'),
     ],
     act: (values) => {
       const body = { max_attempts: values.max_attempts, max_running: values.max_running ?? 0, key_max_running: values.key_max_running ?? 0 };
