@@ -172,6 +172,35 @@ static void a_handlers_own_delay_replaces_the_policy(void **state)
     hf_run_free(run);
 }
 
+static hf_code ask_for_much_later(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    (void)input;
+    (void)err;
+    hf_retry_after(ctx, INT64_MAX);
+    atomic_fetch_add((atomic_int *)arg, 1);
+    return HF_RETRY;
+}
+
+static void a_delay_without_measure_is_a_hundred_years(void **state)
+{
+    atomic_int calls = 0;
+    (void)state;
+    world_handle("shop.later.v1", ask_for_much_later, &calls);
+    world_define("shop.later.v1", 3, HF_MINUTES(4), 0);
+    world_start();
+    hf_id id = world_trigger("shop.later.v1", NULL);
+    world_await(&calls, 1);
+    hf_run *run = world_get(id);
+    while (run->status == HF_LEASED) {
+        world_sleep(HF_MILLISECONDS(2));
+        hf_run_free(run);
+        run = world_get(id);
+    }
+    assert_int_equal(run->status, HF_PENDING);
+    assert_true(run->run_at - run->created_at >= HF_DAYS(36525));
+    hf_run_free(run);
+}
+
 /* ---- Failing without a handler ---- */
 
 static void a_workflow_without_handler_fails_at_once(void **state)
@@ -533,6 +562,7 @@ int main(void)
         TEST(a_run_fails_when_its_attempts_are_used_up),
         TEST(a_permanent_error_is_not_tried_again),
         TEST(a_handlers_own_delay_replaces_the_policy),
+        TEST(a_delay_without_measure_is_a_hundred_years),
         TEST(a_workflow_without_handler_fails_at_once),
         TEST(a_worker_for_chores_alone_leaves_all_else_to_others),
         TEST(a_run_that_used_up_its_attempts_by_killing_fails_without_handler),
