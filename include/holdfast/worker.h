@@ -31,7 +31,7 @@ HF_PUBLIC const char *hf_ctx_trace(const hf_ctx *ctx);
 HF_PUBLIC hf_client *hf_ctx_client(hf_ctx *ctx);
 /* Sets the result (JSON, copied); returns HF_OK or HF_INVALID, so that a handler can end with it. */
 HF_PUBLIC hf_code hf_return(hf_ctx *ctx, const char *json) HF_MUST_CHECK;
-/* The delay before the next attempt, in place of the policy's, if the handler fails or asks to be retried. */
+/* The delay before the next attempt, at most 100 years, in place of the policy's, if the handler fails or asks to be retried. */
 HF_PUBLIC void hf_retry_after(hf_ctx *ctx, int64_t delay);
 /* A structured error (JSON, copied) to keep beside the message. */
 HF_PUBLIC hf_code hf_fail_with(hf_ctx *ctx, const char *error_code, const char *json) HF_MUST_CHECK;

@@ -8,6 +8,7 @@
 #include "client/coverage.h"
 #include "client/ids.h"
 #include "client/trigger.h"
+#include "kernel/chores.h"
 #include "util/alloc.h"
 #include "util/error.h"
 

@@ -6,6 +6,8 @@
 #define HF__CHORE_PREFIX "holdfast."
 #define HF__CHORE_PREFIX_END "holdfast/" /* the first that comes after all names that begin so */
 #define HF__HOUSE "default"              /* the tenant of those that serve the whole store */
+/* A chore is not given up because its store was away, or because those who did it died. */
+#define HF__CHORE_ATTEMPTS 1000000
 /* Input {"run": id}: cancels the unfinished children of a cancelled run. */
 #define HF__CHORE_CANCEL_CHILDREN "holdfast.cancel_children"
 /* Key: a schedule's name. Starts runs when they are due; see schedule/spec.h. */

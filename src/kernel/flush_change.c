@@ -108,6 +108,7 @@ static void start_cascade(struct hf__batch *batch, struct hf__op *op, const stru
     *chore = hf__batch_id(batch);
     *spec = (hf_trigger_spec)HF_TRIGGER_INIT;
     spec->workflow = HF__CHORE_CANCEL_CHILDREN;
+    spec->max_attempts = HF__CHORE_ATTEMPTS;
     spec->input = hf__batch_printf(batch, "{\"run\":\"%s\"}", id);
     struct hf__cell *c = hf__batch_add(batch, HF__STMT_CREATE_WORKFLOW);
     c[0] = hf__number(op->tenant);

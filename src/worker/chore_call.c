@@ -4,6 +4,7 @@
 #include "worker/worker.h"
 
 #include "client/ids.h"
+#include "kernel/chores.h"
 #include "util/alloc.h"
 
 #include <stdio.h>

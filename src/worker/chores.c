@@ -30,13 +30,18 @@ static hf_code cancel_child(hf_client *client, hf_id child, hf_error *err)
     return code == HF_NOT_ALLOWED || code == HF_NOT_FOUND ? HF_OK : code;
 }
 
-static hf_code cancel_page(hf_ctx *ctx, const hf_runs *children, hf_error *err)
+/* One that others keep locked does not save its siblings. */
+static hf_code cancel_page(hf_ctx *ctx, const hf_runs *children, bool *left, hf_error *err)
 {
     hf_code code = HF_OK;
     for (size_t i = 0; code == HF_OK && i < children->count; i++) {
         code = hf_check(ctx);
         if (code == HF_OK)
             code = cancel_child(hf_ctx_client(ctx), children->items[i].id, err);
+        if (code == HF_LOCKED) {
+            *left = true;
+            code = HF_OK;
+        }
     }
     return code;
 }
@@ -50,6 +55,7 @@ static hf_code cancel_children(hf_ctx *ctx, const char *input, hf_error *err, vo
     filter.limit = PAGE;
     hf_code code = read_run(input, &filter.parent, err);
     hf_runs *page = NULL;
+    bool left = false;
     while (code == HF_OK) {
         hf_runs *before = page;
         filter.cursor = before ? before->next : NULL;
@@ -57,11 +63,13 @@ static hf_code cancel_children(hf_ctx *ctx, const char *input, hf_error *err, vo
         code = hf_list(hf_ctx_client(ctx), &page, &filter, err);
         hf_runs_free(before);
         if (code == HF_OK)
-            code = cancel_page(ctx, page, err);
+            code = cancel_page(ctx, page, &left, err);
         if (code != HF_OK || !page->next)
             break;
     }
     hf_runs_free(page);
+    if (code == HF_OK && left)
+        code = hf__fail(err, HF_LOCKED, "another transaction keeps a child locked: it stays");
     return code;
 }
 

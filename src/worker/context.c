@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "worker/worker.h"
 
+#include "util/duration.h"
 #include "util/json.h"
 #include "util/text.h"
 
@@ -60,7 +61,8 @@ hf_code hf_return(hf_ctx *ctx, const char *json)
 
 void hf_retry_after(hf_ctx *ctx, int64_t delay)
 {
-    ctx->retry_after = delay > 0 ? delay : 1;
+    delay = delay > 0 ? delay : 1;
+    ctx->retry_after = delay < HF__DURATION_MAX ? delay : HF__DURATION_MAX;
 }
 
 hf_code hf_fail_with(hf_ctx *ctx, const char *error_code, const char *json)

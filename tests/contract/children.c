@@ -516,6 +516,37 @@ static void cancelling_a_parent_starts_a_run_that_cancels_its_children(void **st
     assert_string_equal(claims->items[0].run.input, text_of("{\"run\":\"%s\"}", id));
 }
 
+/* Claims the one chore that is due, as a worker that dies at once. */
+static const hf_claimed *claim_chore(void)
+{
+    hf_claim_spec spec = HF_CLAIM_INIT;
+    spec.worker = WORKER;
+    spec.patterns = (const char *const[]){ "holdfast.*" };
+    spec.pattern_count = 1;
+    spec.limit = 1;
+    const hf_claims *claims = claim_with(&spec);
+    assert_int_equal(claims->count, 1);
+    advance(LEASE + 1);
+    return &claims->items[0];
+}
+
+static void cancelling_children_is_not_given_up(void **state)
+{
+    const hf_claimed *parent = hold_parent();
+    (void)state;
+    start(parent, 2, 2, false);
+    if (fx.backend == BACKEND_POSTGRES) /* which has another way */
+        sql("SELECT holdfast.cancel(%s, tenant => '%s')", sql_id(parent->run.id), fx.tenant);
+    else
+        change(parent->run.id, HF_CANCEL);
+    for (int i = 1; i <= 5; i++) {
+        const hf_claimed *chore = claim_chore();
+        assert_int_equal(chore->run.attempt, i);
+        assert_false(chore->exhausted);
+        assert_int_equal(chore->run.max_attempts, 1000000);
+    }
+}
+
 static void cancelling_a_parent_whose_children_have_ended_starts_nothing(void **state)
 {
     const hf_claimed *parent = hold_parent();
@@ -605,6 +636,7 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(runs_started_without_a_tie_send_no_mail),
     CONTRACT_TEST(the_engines_own_workflows_are_started_by_nobody_else),
     CONTRACT_TEST(cancelling_a_parent_starts_a_run_that_cancels_its_children),
+    CONTRACT_TEST(cancelling_children_is_not_given_up),
     CONTRACT_TEST(cancelling_a_parent_whose_children_have_ended_starts_nothing),
     CONTRACT_TEST(the_end_of_a_child_whose_parent_has_succeeded_goes_nowhere),
     CONTRACT_TEST(a_child_that_ends_after_its_parent_failed_is_there_when_that_is_retried),

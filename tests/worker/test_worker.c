@@ -6,6 +6,7 @@
 
 #include "worker/world.h"
 
+#include "sql/scratch.h"
 #include "util/clock.h"
 #include "util/error.h"
 
@@ -168,6 +169,35 @@ static void a_handlers_own_delay_replaces_the_policy(void **state)
     hf_run *run = world_wait(world_trigger("shop.later.v1", NULL));
     assert_int_equal(run->status, HF_SUCCEEDED);
     assert_int_equal(run->attempt, 2);
+    hf_run_free(run);
+}
+
+static hf_code ask_for_much_later(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    (void)input;
+    (void)err;
+    hf_retry_after(ctx, INT64_MAX);
+    atomic_fetch_add((atomic_int *)arg, 1);
+    return HF_RETRY;
+}
+
+static void a_delay_without_measure_is_a_hundred_years(void **state)
+{
+    atomic_int calls = 0;
+    (void)state;
+    world_handle("shop.later.v1", ask_for_much_later, &calls);
+    world_define("shop.later.v1", 3, HF_MINUTES(4), 0);
+    world_start();
+    hf_id id = world_trigger("shop.later.v1", NULL);
+    world_await(&calls, 1);
+    hf_run *run = world_get(id);
+    while (run->status == HF_LEASED) {
+        world_sleep(HF_MILLISECONDS(2));
+        hf_run_free(run);
+        run = world_get(id);
+    }
+    assert_int_equal(run->status, HF_PENDING);
+    assert_true(run->run_at - run->created_at >= HF_DAYS(36525));
     hf_run_free(run);
 }
 
@@ -436,13 +466,13 @@ static void recorded_events_are_in_the_journal(void **state)
     hf_events_free(events);
 }
 
-static void a_cancelled_parents_children_are_cancelled(void **state)
+/* A run that waits for so many children that nobody serves. */
+static hf_id begin_family(hf_id *children, size_t count)
 {
     const char *patterns[] = { "shop.parent.v1" };
     hf_claim_spec claim = HF_CLAIM_INIT;
     hf_claims *claims = NULL;
-    hf_id child;
-    (void)state;
+    hf_trigger_spec starts[3];
     world_define("shop.parent.v1", 0, 0, 0);
     world_define("shop.child.v1", 0, 0, 0);
     hf_id parent = world_trigger("shop.parent.v1", NULL);
@@ -451,24 +481,55 @@ static void a_cancelled_parents_children_are_cancelled(void **state)
     claim.pattern_count = 1;
     assert_ok(hf_claim(world.client, &claims, &claim, NULL));
     assert_int_equal(claims->count, 1);
-    hf_trigger_spec start = HF_TRIGGER_INIT;
-    start.workflow = "shop.child.v1";
+    for (size_t i = 0; i < count; i++) {
+        starts[i] = (hf_trigger_spec)HF_TRIGGER_INIT;
+        starts[i].workflow = "shop.child.v1";
+    }
     hf_transition transition = {
         .version = HF_TRANSITION_VERSION,
         .run = parent,
         .run_version = claims->items[0].run.version,
         .turn = HF_TURN_WAIT,
-        .wait_children = 1,
-        .children = &start,
-        .child_count = 1,
+        .wait_children = (int)count,
+        .children = starts,
+        .child_count = count,
     };
-    assert_ok(hf_commit(world.client, &transition, &child, NULL));
+    assert_ok(hf_commit(world.client, &transition, children, NULL));
     hf_claims_free(claims);
+    return parent;
+}
 
+static void a_cancelled_parents_children_are_cancelled(void **state)
+{
+    hf_id child;
+    (void)state;
+    hf_id parent = begin_family(&child, 1);
     world_handle("shop.other.v1", echo, NULL);
     world_start();
     assert_ok(hf_change_run(world.client, parent, HF_CANCEL, NULL, NULL));
     world_expect(child, HF_CANCELLED);
+}
+
+static void a_child_that_somebody_keeps_locked_does_not_save_its_siblings(void **state)
+{
+    hf_id children[3];
+    char locked[HF_ID_TEXT];
+    (void)state;
+    if (strncmp(world.url, "postgres", 8) != 0)
+        skip();
+    hf_id parent = begin_family(children, 3);
+    world_handle("shop.other.v1", echo, NULL);
+    world_start();
+    PGconn *pg = pg_connect(world.url);
+    hf_id_format(children[1], locked);
+    pg_do(pg, "BEGIN");
+    pg_do(pg, "SELECT 1 FROM holdfast.run WHERE id = '%s' FOR UPDATE", locked);
+    assert_ok(hf_change_run(world.client, parent, HF_CANCEL, NULL, NULL));
+    world_expect(children[0], HF_CANCELLED);
+    world_expect(children[2], HF_CANCELLED);
+    pg_do(pg, "COMMIT");
+    PQfinish(pg);
+    world_expect(children[1], HF_CANCELLED);
 }
 
 int main(void)
@@ -482,6 +543,7 @@ int main(void)
         TEST(a_run_fails_when_its_attempts_are_used_up),
         TEST(a_permanent_error_is_not_tried_again),
         TEST(a_handlers_own_delay_replaces_the_policy),
+        TEST(a_delay_without_measure_is_a_hundred_years),
         TEST(a_workflow_without_handler_fails_at_once),
         TEST(a_worker_for_chores_alone_leaves_all_else_to_others),
         TEST(a_run_that_used_up_its_attempts_by_killing_fails_without_handler),
@@ -494,6 +556,7 @@ int main(void)
         TEST(a_failed_run_starts_its_dead_letter_workflow),
         TEST(recorded_events_are_in_the_journal),
         TEST(a_cancelled_parents_children_are_cancelled),
+        TEST(a_child_that_somebody_keeps_locked_does_not_save_its_siblings),
     };
     return world_run_tests("worker", tests, sizeof tests / sizeof *tests);
 }
