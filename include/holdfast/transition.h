@@ -63,7 +63,7 @@ typedef struct hf_claim_spec {
     size_t pattern_count;
     int limit;       /* 1..1000 */
     int64_t lease;   /* us; 0: each workflow's */
-    bool fresh_only; /* leave runs whose lease expired to others */
+    bool fresh_only; /* leave runs whose lease expired to others, if they are to be begun at all */
 } hf_claim_spec;
 
 #define HF_CLAIM_VERSION 1

@@ -298,6 +298,15 @@ static bool await_claim(hf_worker *worker, struct hf__haul *haul)
     return true;
 }
 
+/* How many runs a claim brought; -1: it failed, or not all of them could be taken in. */
+static int count_taken(const struct hf__haul *haul)
+{
+    const struct hf__op *op = &haul->errand.op;
+    if (op->code != HF_OK || !op->claim.claims || haul->turn_count < op->claim.claims->count)
+        return -1;
+    return (int)haul->turn_count;
+}
+
 /* Claims due runs and puts them into the queue. Returns how many; -1: the store failed, or the
  * worker ends. */
 static int claim(struct claimer *claimer, const struct hf__pick *pick, int hands,
@@ -323,9 +332,9 @@ static int claim(struct claimer *claimer, const struct hf__pick *pick, int hands
     hf__errand_send(&haul->errand);
     if (!await_claim(worker, haul))
         return -1;
-    int got = op->code == HF_OK && op->claim.claims ? (int)op->claim.claims->count : -1;
+    int got = count_taken(haul);
     if (got < 0)
-        atomic_store(&worker->adopt, true); /* it may have happened all the same */
+        atomic_store(&worker->adopt, true); /* it may hold runs all the same */
     hf__haul_release(haul);
     return got;
 }

@@ -114,7 +114,8 @@ static void init_turn(hf_ctx *turn, struct hf__haul *haul, const hf_claimed *cla
     turn->granted_at = hf__monotonic_us();
     turn->users = 1;
     turn->wake_fd = -1;
-    turn->alone = claimed->suspect && claimed->run.attempt >= HF__ALONE_ATTEMPT;
+    turn->alone = claimed->suspect && claimed->run.attempt >= HF__ALONE_ATTEMPT &&
+                  !claimed->exhausted && !claimed->overdue;
     atomic_init(&turn->lost, HF_OK);
     hf__arena_init(&turn->arena, 256);
 }

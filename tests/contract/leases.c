@@ -56,6 +56,78 @@ static void a_claim_of_fresh_runs_only_leaves_the_suspect_ones(void **state)
     assert_int_equal(claim_with(&spec)->count, 1);
 }
 
+static const hf_claims *claim_fresh_only(void)
+{
+    static const char *const all[] = { "*" };
+    hf_claim_spec spec = HF_CLAIM_INIT;
+    spec.worker = WORKER;
+    spec.patterns = all;
+    spec.pattern_count = 1;
+    spec.limit = 10;
+    spec.fresh_only = true;
+    return claim_with(&spec);
+}
+
+static void limit_running(int most)
+{
+    hf_workflow limited = { .name = WORK, .max_running = most };
+    assert_ok(hf_workflow_put(fx.client, &limited, HF_SET_MAX_RUNNING, &fx.error));
+}
+
+/* Its last attempt, which it has lost; of its own or of its workflow's number, with and without limits. */
+static void a_run_without_attempts_is_left_to_nobody(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        limit_running(i < 2 ? 0 : 5);
+        hf_trigger_spec spec = spec_of(WORK);
+        spec.max_attempts = i % 2 ? 5 : 0;
+        hf_id id = trigger_spec(&spec);
+        int attempts = get(id)->max_attempts;
+        for (int attempt = 1; attempt <= attempts; attempt++) {
+            assert_int_equal(claim()->run.attempt, attempt);
+            assert_int_equal(claim_fresh_only()->count, 0);
+            advance(LEASE);
+        }
+        const hf_claims *claims = claim_fresh_only();
+        assert_int_equal(claims->count, 1);
+        assert_true(claims->items[0].exhausted);
+        succeed(&claims->items[0]);
+    }
+}
+
+static void a_late_run_is_left_to_nobody(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        limit_running(i ? 5 : 0);
+        hf_trigger_spec spec = spec_of(WORK);
+        spec.timeout = LEASE * 2;
+        trigger_spec(&spec);
+        claim();
+        advance(LEASE);
+        assert_int_equal(claim_fresh_only()->count, 0);
+        advance(LEASE);
+        const hf_claims *claims = claim_fresh_only();
+        assert_int_equal(claims->count, 1);
+        assert_true(claims->items[0].overdue);
+        succeed(&claims->items[0]);
+    }
+}
+
+/* Held since before its workflow had limits, it has no slot. */
+static void a_run_without_attempts_or_slot_is_left_to_nobody(void **state)
+{
+    (void)state;
+    hf_trigger_spec spec = spec_of(WORK);
+    spec.max_attempts = 1;
+    trigger_spec(&spec);
+    claim();
+    sql("UPDATE workflow SET max_running = 5 WHERE name = '" WORK "'");
+    advance(LEASE);
+    assert_int_equal(claim_fresh_only()->count, 1);
+}
+
 /* Only a new version refuses a holder, never the clock. */
 static void expiry_alone_does_not_refuse_the_holder(void **state)
 {
@@ -222,6 +294,9 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(an_expired_lease_is_claimed_by_somebody_else),
     CONTRACT_TEST(a_run_whose_lease_expired_is_marked_as_suspect),
     CONTRACT_TEST(a_claim_of_fresh_runs_only_leaves_the_suspect_ones),
+    CONTRACT_TEST(a_run_without_attempts_is_left_to_nobody),
+    CONTRACT_TEST(a_late_run_is_left_to_nobody),
+    CONTRACT_TEST(a_run_without_attempts_or_slot_is_left_to_nobody),
     CONTRACT_TEST(expiry_alone_does_not_refuse_the_holder),
     CONTRACT_TEST(a_heartbeat_prolongs_the_lease),
     CONTRACT_TEST(a_heartbeat_changes_nothing_but_the_lease),

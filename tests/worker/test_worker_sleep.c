@@ -141,6 +141,50 @@ static void a_resumed_workflow_is_worked_on_again(void **state)
     world_expect(id, HF_SUCCEEDED);
 }
 
+static void await_claim(hf_client *client, hf_id id)
+{
+    hf_run *run = NULL;
+    int64_t until = hf__monotonic_us() + SOON;
+    for (bool claimed = false; !claimed; hf_run_free(run)) {
+        assert_ok(hf_get(client, &run, id, NULL));
+        claimed = run->started_at != 0;
+        assert_true(hf__monotonic_us() < until);
+        world_sleep(HF_MILLISECONDS(1));
+    }
+}
+
+/* With a lease that does not end before the test, and a workflow of which other tests' tenants have no runs. */
+static void what_was_claimed_of_a_tenant_that_cannot_be_learned_of_is_not_forgotten(void **state)
+{
+    static const char *const all[] = { "*" };
+    atomic_int calls = 0;
+    char name[64];
+    hf_client *client = NULL;
+    hf_worker_options options = world_options();
+    (void)state;
+    options.tenants = all;
+    options.tenant_count = 1;
+    world_hire(&options);
+    world_handle("shop.news.v1", note, &calls);
+    world_start();
+    world_forbid_tenants(true);
+    snprintf(name, sizeof name, "new-%lld", (long long)hf__clock_now(&hf__system_clock));
+    assert_ok(hf_tenant_create(world.root, name, NULL));
+    assert_ok(hf_open_as(&client, world.root, name, "tester", NULL));
+    hf_workflow workflow = { .name = "shop.news.v1", .lease = HF_DAYS(1) };
+    assert_ok(hf_workflow_put(client, &workflow, HF_SET_LEASE, NULL));
+    hf_trigger_spec spec = HF_TRIGGER_INIT;
+    hf_triggered out;
+    spec.workflow = "shop.news.v1";
+    assert_ok(hf_trigger(client, &out, &spec, NULL));
+    await_claim(client, out.id);
+    assert_int_equal(atomic_load(&calls), 0);
+    world_forbid_tenants(false);
+    world_await(&calls, 1);
+    world_stop();
+    hf_close(client);
+}
+
 static hf_code take_note_of_order(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
 {
     char *order = arg;
@@ -534,6 +578,7 @@ int main(void)
         TEST(a_new_workflow_under_a_served_prefix_is_picked_up),
         TEST(an_exact_name_serves_no_longer_one),
         TEST(a_resumed_workflow_is_worked_on_again),
+        TEST(what_was_claimed_of_a_tenant_that_cannot_be_learned_of_is_not_forgotten),
         TEST(the_urgent_go_first),
         TEST(many_short_runs_are_all_done_once),
         TEST(a_worker_is_listed_while_it_works),

@@ -211,6 +211,20 @@ static void a_suspect_gives_its_slot_back_though_its_worker_is_never_idle(void *
     let_go_of(id);
 }
 
+static void what_needs_no_handler_is_ended_at_once(void **state)
+{
+    hf_workflow limit = { .name = "shop.killer.v1", .max_running = 1, .max_attempts = 2 };
+    (void)state;
+    hf_id exhausted = trigger_suspect();
+    assert_ok(
+        hf_workflow_put(world.client, &limit, HF_SET_MAX_RUNNING | HF_SET_MAX_ATTEMPTS, NULL));
+    hf_id next = world_trigger("shop.killer.v1", NULL);
+    hf_id id = start_with_a_long_run(HF_HOURS(1));
+    world_expect(exhausted, HF_FAILED);
+    world_expect(next, HF_SUCCEEDED);
+    let_go_of(id);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -221,6 +235,7 @@ int main(void)
         TEST(a_suspect_is_done_beside_others_when_there_is_no_quiet_moment),
         TEST(a_suspect_is_done_though_no_hand_is_ever_idle_for_long),
         TEST(a_suspect_gives_its_slot_back_though_its_worker_is_never_idle),
+        TEST(what_needs_no_handler_is_ended_at_once),
     };
     return world_run_tests("worker suspects", tests, sizeof tests / sizeof *tests);
 }

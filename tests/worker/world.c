@@ -12,16 +12,19 @@
 #include "client/client.h"
 #include "sql/scratch.h"
 #include "util/clock.h"
+#include "util/error.h"
 
 struct world world;
 static const char *kind;
 static struct scratch scratch; /* on PostgreSQL: what other tests do rings no worker here */
 
-/* ---- A driver that counts ---- */
+/* ---- A driver that counts, and fails when asked ---- */
 
 static struct hf__driver counting;
 static const struct hf__driver *real;
 static atomic_int looks;
+static atomic_bool forbidden; /* tenants */
+static pthread_t tester;
 
 static hf_code counting_send(struct hf__conn *conn, enum hf__stmt stmt,
                              const struct hf__table *params, struct hf__table *result,
@@ -30,6 +33,9 @@ static hf_code counting_send(struct hf__conn *conn, enum hf__stmt stmt,
     if (stmt == HF__STMT_FIND_HEADS || stmt == HF__STMT_NEXT_DUE || stmt == HF__STMT_CLAIM_RUNS ||
         stmt == HF__STMT_CLAIM_HEAD || stmt == HF__STMT_CLAIM_LIMITED)
         atomic_fetch_add(&looks, 1);
+    if (stmt == HF__STMT_GET_TENANT && atomic_load(&forbidden) &&
+        !pthread_equal(pthread_self(), tester))
+        return hf__nomem(err);
     return real->send(conn, stmt, params, result, err);
 }
 
@@ -43,6 +49,12 @@ static void make_driver(void)
 int world_looks(void)
 {
     return atomic_load(&looks);
+}
+
+void world_forbid_tenants(bool now)
+{
+    tester = pthread_self();
+    atomic_store(&forbidden, now);
 }
 
 /* ---- The store ---- */
@@ -96,6 +108,7 @@ static void remove_directory(void)
 int world_tear_down(void **state)
 {
     (void)state;
+    world_forbid_tenants(false);
     if (world.runs)
         world_stop();
     hf_worker_free(world.worker);

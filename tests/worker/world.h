@@ -64,6 +64,8 @@ void world_await(atomic_int *counter, int value);
 void world_sleep(int64_t us);
 /* Statements by which workers have looked for work so far: for heads, for when to wake, and claims. */
 int world_looks(void);
+/* Whether others than the test have no memory for tenants that they look up. */
+void world_forbid_tenants(bool forbidden);
 
 #define assert_ok(code) assert_int_equal((code), HF_OK)
 

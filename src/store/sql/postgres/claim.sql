@@ -2,7 +2,7 @@
 -- Leases due runs to a worker, most urgent first: heads is a JSON array of [lane, priority, floor, share], in the
 -- order in which they are looked at; floor is a run_at below which nothing is left, share the most to take of it.
 -- The lateral sub-selects keep that order. Workflows with limits are left to claim_limited. Runs whose lease expired are taken only up
--- to an attempt. The attempt is counted here and the journal says started. Paused workflows and disabled tenants are
+-- to an attempt, unless they have none left or are late: those need no handler to end. The attempt is counted here and the journal says started. Paused workflows and disabled tenants are
 -- passed over. A locked row stays where it is, so it is updated by its place (ctid); one that was changed between the
 -- snapshot and its lock is left for the next claim. Served by run_claim. Serves: workers.
 -- takes: one (heads text, most int, worker text, lease bigint, suspect_attempts int)
@@ -32,7 +32,8 @@ due AS MATERIALIZED (
          WHERE c.lane = l.id AND c.priority = (h.head->>1)::int
            AND c.run_at >= (h.head->>2)::bigint AND c.run_at <= t.now
            AND c.status <= 3 AND c.deleted_at IS NULL AND c.run_at IS NOT NULL
-           AND (c.status <> 1 OR c.attempt <= $5)
+           AND (c.status <> 1 OR c.attempt <= $5 OR c.attempt >= coalesce(c.max_attempts, l.max_attempts)
+                OR c.timeout_at <= t.now)
          ORDER BY c.run_at LIMIT least((h.head->>3)::int, $2)
            FOR NO KEY UPDATE SKIP LOCKED) r
      LIMIT $2
@@ -89,7 +90,8 @@ WITH l AS MATERIALIZED (
           FROM holdfast.run c
          WHERE c.lane = l.id AND c.priority = $2 AND c.run_at >= $3 AND c.run_at <= l.now
            AND c.status <= 3 AND c.deleted_at IS NULL AND c.run_at IS NOT NULL
-           AND (c.status <> 1 OR c.attempt <= $7)
+           AND (c.status <> 1 OR c.attempt <= $7 OR c.attempt >= coalesce(c.max_attempts, l.max_attempts)
+                OR c.timeout_at <= l.now)
          ORDER BY c.run_at LIMIT $4
            FOR NO KEY UPDATE SKIP LOCKED) r
 ), ok AS (
@@ -246,7 +248,9 @@ head AS MATERIALIZED (
           FROM (SELECT c.ctid, c.run_at
                   FROM holdfast.run c
                  WHERE c.slot = h.workflow_id AND c.lane = h.lane AND c.run_at <= t.now
-                   AND c.status = 1 AND c.deleted_at IS NULL AND c.priority = h.priority AND c.attempt <= $5
+                   AND c.status = 1 AND c.deleted_at IS NULL AND c.priority = h.priority
+                   AND (c.attempt <= $5 OR c.attempt >= coalesce(c.max_attempts, f.max_attempts)
+                        OR c.timeout_at <= t.now)
                  ORDER BY c.run_at LIMIT least(h.share, f.starts, p.starts)
                    FOR NO KEY UPDATE SKIP LOCKED) o
          UNION ALL
@@ -255,7 +259,10 @@ head AS MATERIALIZED (
                   FROM holdfast.run c
                  WHERE c.lane = h.lane AND c.priority = h.priority AND c.run_at >= h.floor AND c.run_at <= t.now
                    AND c.status <= 3 AND c.deleted_at IS NULL AND c.run_at IS NOT NULL
-                   AND (c.status <> 1 OR (c.slot IS NULL AND c.attempt <= $5))
+                   AND (c.status <> 1
+                        OR (c.slot IS NULL
+                            AND (c.attempt <= $5 OR c.attempt >= coalesce(c.max_attempts, f.max_attempts)
+                                 OR c.timeout_at <= t.now)))
                  ORDER BY c.run_at LIMIT least(a.part, f.slots, f.starts, p.slots, p.starts)
                    FOR NO KEY UPDATE SKIP LOCKED) n) r
 ), key_slotted AS (

@@ -2,7 +2,7 @@
 -- Leases due runs to a worker, most urgent first: heads is a JSON array of [lane, priority, floor, share], in the
 -- order in which they are looked at; floor is a run_at below which nothing is left, share the most to take of it.
 -- Workflows with limits are left to claim_limited. Runs whose lease expired are taken only up
--- to an attempt. The attempt is counted here and the journal says started. Paused workflows and disabled tenants are
+-- to an attempt, unless they have none left or are late: those need no handler to end. The attempt is counted here and the journal says started. Paused workflows and disabled tenants are
 -- passed over. Served by run_claim. Serves: workers.
 -- takes: one (heads text, most int, worker text, lease bigint, suspect_attempts int)
 -- gives: (id uuid, tenant_id int, tenant text, workflow text, lane int, key text, priority int, attempt int,
@@ -29,7 +29,8 @@ UPDATE run
      CROSS JOIN run c INDEXED BY run_claim
         ON c.lane = l.id AND c.priority = h.value ->> 1 AND c.run_at >= h.value ->> 2 AND c.run_at <= holdfast_now()
        AND c.status <= 3 AND c.deleted_at IS NULL AND c.run_at IS NOT NULL
-       AND (c.status <> 1 OR c.attempt <= ?5)
+       AND (c.status <> 1 OR c.attempt <= ?5 OR c.attempt >= coalesce(c.max_attempts, w.max_attempts)
+            OR c.timeout_at <= holdfast_now())
      LIMIT ?2)
 RETURNING id, tenant_id, (SELECT n.name FROM tenant n WHERE n.id = tenant_id),
           (SELECT w.name FROM workflow w WHERE w.id = workflow_id), lane, key, priority, attempt,
@@ -66,7 +67,7 @@ UPDATE run
  WHERE rowid IN (
     WITH head AS MATERIALIZED (
         SELECT l.id AS lane, l.workflow_id, ?1 ->> 0 ->> 1 AS priority, ?1 ->> 0 ->> 2 AS floor,
-               min(?2, coalesce(?1 ->> 0 ->> 3, ?2)) AS share, w.max_running, w.key_max_running,
+               min(?2, coalesce(?1 ->> 0 ->> 3, ?2)) AS share, w.max_attempts, w.max_running, w.key_max_running,
                (w.rate_interval + w.rate_count - 1) / w.rate_count AS step, w.rate_burst, w.rate_next,
                (w.key_rate_interval + w.key_rate_count - 1) / w.key_rate_count AS key_step, w.key_rate_burst,
                l.rate_next AS key_rate_next
@@ -83,7 +84,7 @@ UPDATE run
                              holdfast_now() + h.key_step * h.key_rate_burst) END AS key_paid
           FROM head h
     ), free AS MATERIALIZED (
-        SELECT h.lane, h.workflow_id, h.priority, h.floor,
+        SELECT h.lane, h.workflow_id, h.priority, h.floor, h.max_attempts,
                CASE WHEN h.max_running < 2147483647 THEN max(h.max_running - (
                     SELECT count(*) FROM run r INDEXED BY run_slot
                      WHERE r.slot = h.workflow_id AND r.status = 1
@@ -97,7 +98,7 @@ UPDATE run
                    coalesce((holdfast_now() + h.key_step * h.key_rate_burst - h.key_paid) / h.key_step, ?2)) AS starts
           FROM paid h
     ), most AS MATERIALIZED (
-        SELECT f.lane, f.workflow_id, f.priority, f.floor, f.starts,
+        SELECT f.lane, f.workflow_id, f.priority, f.floor, f.max_attempts, f.starts,
                min(f.starts, coalesce(min(f.slots, max(?6, (f.slots + 1) / 2)), ?2),
                    coalesce(min(f.key_slots, max(?6, (f.key_slots + 1) / 2)), ?2)) AS fresh
           FROM free f
@@ -107,7 +108,9 @@ UPDATE run
           FROM most m
          CROSS JOIN run c INDEXED BY run_slot
             ON c.slot = m.workflow_id AND c.lane = m.lane AND c.run_at <= holdfast_now()
-           AND c.status = 1 AND c.deleted_at IS NULL AND c.priority = m.priority AND c.attempt <= ?5
+           AND c.status = 1 AND c.deleted_at IS NULL AND c.priority = m.priority
+           AND (c.attempt <= ?5 OR c.attempt >= coalesce(c.max_attempts, m.max_attempts)
+                OR c.timeout_at <= holdfast_now())
          LIMIT coalesce((SELECT m.starts FROM most m), 0)) o
      UNION ALL
     SELECT n.id FROM (
@@ -116,7 +119,10 @@ UPDATE run
          CROSS JOIN run c INDEXED BY run_claim
             ON c.lane = m.lane AND c.priority = m.priority AND c.run_at >= m.floor AND c.run_at <= holdfast_now()
            AND c.status <= 3 AND c.deleted_at IS NULL AND c.run_at IS NOT NULL
-           AND (c.status <> 1 OR (c.slot IS NULL AND c.attempt <= ?5))
+           AND (c.status <> 1
+                OR (c.slot IS NULL
+                    AND (c.attempt <= ?5 OR c.attempt >= coalesce(c.max_attempts, m.max_attempts)
+                         OR c.timeout_at <= holdfast_now())))
          LIMIT coalesce((SELECT m.fresh FROM most m), 0)) n
      LIMIT coalesce((SELECT m.starts FROM most m), 0))
 RETURNING id, tenant_id, (SELECT n.name FROM tenant n WHERE n.id = tenant_id),
