@@ -38,7 +38,7 @@ typedef struct hf_dead_letter_filter {
         HF_DEAD_LETTER_FILTER_VERSION, { { 0 } }, NULL, NULL, 0                                    \
     }
 
-/* Newest first; `filter` may be NULL. */
+/* Newest first; `filter` may be NULL. A page whose letters hold more than 16 MiB ends early, with a cursor to go on. */
 HF_PUBLIC hf_code hf_dead_letter_list(hf_client *client, hf_dead_letters **out,
                                       const hf_dead_letter_filter *filter,
                                       hf_error *err) HF_MUST_CHECK;

@@ -117,7 +117,7 @@ typedef struct hf_outbox_filter {
         .version = HF_OUTBOX_FILTER_VERSION                                                        \
     }
 
-/* Newest first. */
+/* Newest first. A page whose events hold more than 16 MiB ends early, with a cursor to go on. */
 HF_PUBLIC hf_code hf_outbox_list(hf_client *client, hf_outbox_page **out,
                                  const hf_outbox_filter *filter, hf_error *err) HF_MUST_CHECK;
 HF_PUBLIC void hf_outbox_page_free(hf_outbox_page *page);

@@ -62,7 +62,8 @@ typedef struct hf_task_filter {
         .version = HF_TASK_FILTER_VERSION                                                          \
     }
 
-/* Newest first, unless by_due. Tasks of deleted runs are left out. The caller frees the page. `filter` may be NULL. */
+/* Newest first, unless by_due. Tasks of deleted runs are left out. The caller frees the page. `filter` may be NULL. A
+ * page whose tasks hold more than 16 MiB ends early, with a cursor to go on. */
 HF_PUBLIC hf_code hf_task_list(hf_client *client, hf_task_page **out, const hf_task_filter *filter,
                                hf_error *err) HF_MUST_CHECK;
 HF_PUBLIC void hf_task_page_free(hf_task_page *page);

@@ -24,6 +24,20 @@ struct hf__arena *hf__answer_arena(void *answer)
     return &((struct header *)answer - 1)->arena;
 }
 
+size_t hf__page_rows(const struct hf__table *rows, int limit, int64_t bytes, bool *more)
+{
+    int count = 0;
+    int64_t total = 0;
+    for (; count < rows->nrows && count < limit; count++) {
+        int64_t next = hf__as_number(hf__table_row(rows, count)[rows->ncolumns - 1]);
+        if (count > 0 && next > bytes)
+            break;
+        total = next;
+    }
+    *more = count < rows->nrows || total > bytes;
+    return (size_t)count;
+}
+
 void hf__answer_free(void *answer)
 {
     if (!answer)

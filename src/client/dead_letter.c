@@ -81,18 +81,18 @@ static hf_code check_filter(const hf_dead_letter_filter *filter, hf_id *before, 
     return code;
 }
 
-/* One row more than asked for means that there is a next page. */
 static hf_code fill_page(hf_dead_letters *page, const struct hf__table *out, int limit,
                          hf_error *err)
 {
     struct hf__arena *arena = hf__answer_arena(page);
-    page->count = (size_t)(out->nrows > limit ? limit : out->nrows);
+    bool more;
+    page->count = hf__page_rows(out, limit, HF__PAGE_BYTES, &more);
     page->items = hf__arena_calloc(arena, page->count + 1, sizeof *page->items);
     if (!page->items)
         return hf__nomem(err);
     for (size_t i = 0; i < page->count; i++)
         page->items[i] = read_letter(hf__table_row(out, (int)i));
-    if (out->nrows <= limit)
+    if (!more)
         return HF_OK;
     char *next = hf__arena_alloc(arena, HF_ID_TEXT);
     if (!next)
@@ -120,6 +120,7 @@ hf_code hf_dead_letter_list(hf_client *client, hf_dead_letters **out,
     c[2] = hf__number(limit + 1);
     c[3] = hf__uuid_or_null(&filter->run);
     c[4] = hf__text(filter->reason);
+    c[5] = hf__number(HF__PAGE_BYTES);
     hf_dead_letters *page = hf__answer_new(sizeof *page);
     code = hf__ask_into(&ask, page, err);
     if (code == HF_OK)

@@ -24,9 +24,6 @@ enum {
  * same. */
 enum { ID_BEHIND = 1000, ID_AHEAD = 100 };
 
-#define PAGE_BYTES                                                                                 \
-    (INT64_C(16) << 20) /* of input, state, result and error; one run may hold more */
-
 static const hf_id lowest;
 static const hf_id highest = { { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
                                  0xff, 0xff, 0xff, 0xff, 0xff } };
@@ -182,7 +179,7 @@ static void take_rows(struct list *list, const struct hf__table *rows, int total
         const struct hf__cell *row = hf__table_row(rows, i);
         int64_t total = hf__as_number(row[total_column]);
         list->more = list->page->count == (size_t)list->limit ||
-                     (list->page->count > 0 && list->bytes + total > PAGE_BYTES);
+                     (list->page->count > 0 && list->bytes + total > HF__PAGE_BYTES);
         if (!list->more) {
             hf__run_read(&list->page->items[list->page->count++], row);
             held = total;
@@ -201,7 +198,7 @@ static hf_code read_rows(struct list *list, struct hf__ask *found, int count, hf
                                          list->limit + 1 - (int)list->page->count, err)
                        : hf__nomem(err);
     c[18] = hf__text(ids);
-    c[19] = hf__number(list->bytes < PAGE_BYTES ? PAGE_BYTES - list->bytes : 0);
+    c[19] = hf__number(list->bytes < HF__PAGE_BYTES ? HF__PAGE_BYTES - list->bytes : 0);
     c[20] = hf__number(list->brief);
     if (code == HF_OK)
         code = hf__ask_send(&ask, err);
@@ -227,7 +224,7 @@ static hf_code take_found(struct list *list, struct hf__ask *found, int most, hf
     if (hf__id_compare(last, list->before) < 0)
         list->before = last;
     /* One that fills the page by itself hid those behind it. */
-    if (list->page->count > had && !list->more && list->bytes > PAGE_BYTES) {
+    if (list->page->count > had && !list->more && list->bytes > HF__PAGE_BYTES) {
         list->before = list->page->items[list->page->count - 1].id;
         list->exhausted = false;
     }

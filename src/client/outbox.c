@@ -72,13 +72,14 @@ static hf_code fill_page(hf_outbox_page *page, const struct hf__table *out, int 
                          hf_error *err)
 {
     struct hf__arena *arena = hf__answer_arena(page);
-    page->count = (size_t)(out->nrows > limit ? limit : out->nrows);
+    bool more;
+    page->count = hf__page_rows(out, limit, HF__PAGE_BYTES, &more);
     page->items = hf__arena_calloc(arena, page->count + 1, sizeof *page->items);
     if (!page->items)
         return hf__nomem(err);
     for (size_t i = 0; i < page->count; i++)
         read_entry(&page->items[i], hf__table_row(out, (int)i));
-    if (out->nrows > limit) {
+    if (more) {
         page->next =
             hf__arena_printf(arena, "%lld", (long long)page->items[page->count - 1].position);
         if (!page->next)
@@ -107,6 +108,7 @@ hf_code hf_outbox_list(hf_client *client, hf_outbox_page **out, const hf_outbox_
     c[1] = hf__number_or_null(before);
     c[2] = hf__number(limit + 1);
     c[5] = hf__uuid_or_null(&filter->run);
+    c[6] = hf__number(HF__PAGE_BYTES);
     code = fill_type(&ask, filter->type, err);
     if (code == HF_OK)
         code = hf__ask_into(&ask, page, err);

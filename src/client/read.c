@@ -147,8 +147,8 @@ static hf_code check_exists(hf_client *client, hf_id id, hf_error *err)
     return code;
 }
 
-hf_code hf_events_list(hf_client *client, hf_events **out, hf_id id, int64_t after_seq, int limit,
-                       hf_error *err)
+hf_code hf__events_list(hf_client *client, hf_events **out, hf_id id, int64_t after_seq, int limit,
+                        int64_t bytes, bool *more, hf_error *err)
 {
     if (after_seq < 0 || limit < 1 || limit > MAX_LIMIT)
         return hf__fail(err, HF_INVALID, "after_seq must not be negative, limit from 1 to %d",
@@ -158,7 +158,8 @@ hf_code hf_events_list(hf_client *client, hf_events **out, hf_id id, int64_t aft
     c[0] = hf__number(client->tenant_id);
     c[1] = hf__uuid(&id);
     c[2] = hf__number(after_seq);
-    c[3] = hf__number(limit);
+    c[3] = hf__number(limit + 1);
+    c[4] = hf__number(bytes);
     hf_events *events = hf__answer_new(sizeof *events);
     hf_code code = events ? HF_OK : hf__nomem(err);
     if (code == HF_OK) {
@@ -166,7 +167,7 @@ hf_code hf_events_list(hf_client *client, hf_events **out, hf_id id, int64_t aft
         code = hf__ask_send(&ask, err);
     }
     if (code == HF_OK) {
-        events->count = (size_t)ask.out.nrows;
+        events->count = hf__page_rows(&ask.out, limit, bytes, more);
         events->items =
             hf__arena_calloc(hf__answer_arena(events), events->count + 1, sizeof *events->items);
         code = events->items ? HF_OK : hf__nomem(err);
@@ -181,4 +182,11 @@ hf_code hf_events_list(hf_client *client, hf_events **out, hf_id id, int64_t aft
         hf__answer_free(events);
     hf__ask_end(&ask);
     return code;
+}
+
+hf_code hf_events_list(hf_client *client, hf_events **out, hf_id id, int64_t after_seq, int limit,
+                       hf_error *err)
+{
+    bool more;
+    return hf__events_list(client, out, id, after_seq, limit, INT64_MAX, &more, err);
 }

@@ -188,19 +188,21 @@ static void fill_filter(struct hf__ask *ask, const hf_task_filter *filter, int m
     c[7] = hf__uuid_or_null(&filter->run);
     c[8] = hf__text(filter->name);
     c[9] = hf__number(filter->overdue);
+    c[10] = hf__number(HF__PAGE_BYTES);
 }
 
 static hf_code fill_page(hf_task_page *page, const struct hf__table *out, int limit, bool by_due,
                          hf_error *err)
 {
     struct hf__arena *arena = hf__answer_arena(page);
-    page->count = (size_t)(out->nrows > limit ? limit : out->nrows);
+    bool more;
+    page->count = hf__page_rows(out, limit, HF__PAGE_BYTES, &more);
     page->items = hf__arena_calloc(arena, page->count + 1, sizeof *page->items);
     if (!page->items)
         return hf__nomem(err);
     for (size_t i = 0; i < page->count; i++)
         read_task(&page->items[i], hf__table_row(out, (int)i));
-    if (out->nrows <= limit)
+    if (!more)
         return HF_OK;
     const hf_task *last = &page->items[page->count - 1];
     char id[HF_ID_TEXT];

@@ -97,10 +97,12 @@ static hf_code watch(hf_client *client, hf_id run, enum hf__watch_level level, i
     bool locked = true;
     hf_code code = HF_OK;
     for (int tries = 0; code == HF_OK && locked; tries++) {
-        if (tries > 0 && hf__monotonic_us() >= until)
+        int64_t left = until - hf__monotonic_us();
+        int64_t pause = tries > 0 ? hf__watch_pause(tries - 1) : 0;
+        if (tries > 0 && left <= 0)
             return hf__fail(err, HF_TIMEOUT, "somebody works on the run's row in the store");
         if (tries > 0)
-            usleep((useconds_t)hf__watch_pause(tries - 1));
+            usleep((useconds_t)(pause < left ? pause : left));
         code = hf__watch_try(client, run, level, &locked, err);
     }
     return code;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "record/step_lines.h"
 
+#include "client/read.h"
 #include "record/members.h"
 #include "util/alloc.h"
 
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PAGE = 500 };
+enum { PAGE = 500, PAGE_BYTES = 1 << 20 }; /* of the journal, at once */
 
 #define FIELD(member, name, kind)                                                                  \
     {                                                                                              \
@@ -128,6 +129,37 @@ static int64_t span_of(const struct hf__step_line *step)
     return -1;
 }
 
+static int64_t size_of(const struct hf__step_line *step)
+{
+    size_t texts = strlen(step->name) + (step->output ? strlen(step->output) : 0) +
+                   (step->error ? strlen(step->error) : 0);
+    return (int64_t)(sizeof *step + texts);
+}
+
+static void empty(struct hf__step_line *step)
+{
+    replace(&step->output, NULL);
+    replace(&step->error, NULL);
+}
+
+/* After a line has got what it holds now, where it held `before`: is it one of those that keep it, and have all of these
+ * room? */
+static void make_room(struct hf__step_lines *steps, size_t place, int64_t before)
+{
+    if (place < steps->first || place >= steps->end) {
+        empty(&steps->items[place]);
+        return;
+    }
+    steps->bytes += size_of(&steps->items[place]) - before;
+    size_t end = steps->end < steps->count ? steps->end : steps->count;
+    while (steps->bytes > steps->room && end > steps->first + 1) {
+        struct hf__step_line *last = &steps->items[--end];
+        steps->bytes -= size_of(last);
+        empty(last);
+        steps->end = end;
+    }
+}
+
 static void add_step(struct hf__step_lines *steps, const hf_event *event)
 {
     struct hf__step_line *step = last_of(steps, event->step);
@@ -139,9 +171,9 @@ static void add_step(struct hf__step_lines *steps, const hf_event *event)
         steps->failed = true;
         return;
     }
+    int64_t held = goes_on ? size_of(step) : 0;
     replace(&step->status, hf__strdup(event->name ? event->name : ""));
-    replace(&step->output, NULL);
-    replace(&step->error, NULL);
+    empty(step);
     step->seq = event->seq;
     step->at = event->at;
     step->started = step->finished = step->until = 0;
@@ -159,6 +191,7 @@ static void add_step(struct hf__step_lines *steps, const hf_event *event)
         steps->asleep = place;
     else if (steps->asleep == place)
         steps->asleep = 0;
+    make_room(steps, place - 1, held);
 }
 
 /* The end of a sleep has no line of its own: the first one after it tells that the run went on. */
@@ -223,13 +256,13 @@ void hf__step_lines_free(struct hf__step_lines *steps)
 hf_code hf__step_lines_read(hf_client *client, struct hf__step_lines *steps, hf_id run,
                             int64_t *seq, hf_error *err)
 {
-    size_t got = PAGE;
-    while (got == PAGE) {
+    bool more = true;
+    while (more) {
         hf_events *page = NULL;
-        hf_code code = hf_events_list(client, &page, run, *seq, PAGE, err);
+        hf_code code = hf__events_list(client, &page, run, *seq, PAGE, PAGE_BYTES, &more, err);
         if (code != HF_OK)
             return code;
-        got = page->count;
+        size_t got = page->count;
         for (size_t i = 0; i < got; i++)
             hf__step_lines_add(steps, &page->items[i]);
         *seq = got > 0 ? page->items[got - 1].seq : *seq;

@@ -27,6 +27,10 @@ struct hf__step_lines {
     struct hf__step_line *items; /* in the order in which they began */
     size_t count;
     size_t capacity;
+    size_t first;  /* those before keep neither output nor error, */
+    size_t end;    /* nor do those from here on */
+    int64_t bytes; /* that the others hold */
+    int64_t room;  /* how many these may be: the last of them are left out, down to one */
     size_t asleep; /* 1 + the place of the sleep that has not ended; 0: there is none */
     int percent;   /* of the last progress event; -1: there was none */
     char *message; /* its text */
@@ -35,7 +39,7 @@ struct hf__step_lines {
 
 #define HF__STEP_LINES_INIT                                                                        \
     {                                                                                              \
-        .percent = -1                                                                              \
+        .percent = -1, .end = SIZE_MAX, .room = INT64_MAX                                          \
     }
 
 extern const struct hf__field hf__step_fields[];

@@ -350,6 +350,11 @@ void hf__request_answered(struct hf__request *request)
     hf__request_resume(request);
 }
 
+static void refuse_to_begin(struct hf__request *request)
+{
+    hf__reply_problem_as(request, 503, "stopping", "the server is stopping", NULL);
+}
+
 static void check_access(struct hf__request *request)
 {
     hf_error err = { 0 };
@@ -362,6 +367,11 @@ void hf__request_work(struct hf__request *request)
 {
     if (request->asking) {
         check_access(request);
+        hf__request_resume(request);
+        return;
+    }
+    if (request->route->pace == HF__PACE_SLOW && atomic_load(&request->server->closed)) {
+        refuse_to_begin(request);
         hf__request_resume(request);
         return;
     }
@@ -411,7 +421,7 @@ static bool set_aside(struct hf__request *request)
     hf__request_suspend(request);
     if (!atomic_load(&request->server->closed))
         return true;
-    hf__reply_problem_as(request, 503, "stopping", "the server is stopping", NULL);
+    refuse_to_begin(request);
     hf__request_resume(request);
     return false;
 }

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "server/routes.h"
 
+#include "client/answer.h"
 #include "client/read.h"
 #include "record/members.h"
 #include "record/step_lines.h"
@@ -10,6 +11,7 @@
 #include "util/error.h"
 #include "util/json.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* ---- Triggering many ---- */
@@ -166,19 +168,45 @@ static hf_code bulk(struct hf__request *request, hf_error *err)
 
 /* ---- Steps ---- */
 
+struct steps_query {
+    int64_t cursor; /* how many steps are before the page */
+};
+
+static const struct hf__member steps_members[] = {
+    HF__MEMBER(struct steps_query, cursor, INT64, "`next` of the page before"),
+    HF__MEMBERS_END,
+};
+
+static hf_code reply_steps(struct hf__request *request, const struct hf__step_lines *lines,
+                           hf_error *err)
+{
+    char next[24];
+    size_t first = lines->first < lines->count ? lines->first : lines->count;
+    size_t end = lines->end < lines->count ? lines->end : lines->count;
+    snprintf(next, sizeof next, "%zu", end);
+    return hf__reply_list(request, hf__step_fields, end > first ? &lines->items[first] : NULL,
+                          end - first, sizeof *lines->items, end < lines->count ? next : NULL, err);
+}
+
 static hf_code steps(struct hf__request *request, hf_error *err)
 {
     struct hf__step_lines lines = HF__STEP_LINES_INIT;
+    struct steps_query query = { 0 };
     int64_t seq = 0;
     hf_id id;
     hf_code code = hf__request_id(request, 0, &id, err);
+    if (code == HF_OK)
+        code = hf__request_query(request, &query, err);
+    if (code == HF_OK && query.cursor < 0)
+        code = hf__fail(err, HF_INVALID, "a cursor is the `next` of the page before");
+    lines.first = (size_t)query.cursor;
+    lines.room = HF__PAGE_BYTES;
     if (code == HF_OK)
         code = hf__step_lines_read(request->client, &lines, id, &seq, err);
     if (code == HF_OK && lines.failed)
         code = hf__nomem(err);
     if (code == HF_OK)
-        code = hf__reply_list(request, hf__step_fields, lines.items, lines.count,
-                              sizeof *lines.items, NULL, err);
+        code = reply_steps(request, &lines, err);
     hf__step_lines_free(&lines);
     return code;
 }
@@ -303,7 +331,8 @@ const struct hf__route hf__many_routes[] = {
                    "\"workflow\":\"billing.charge.v1\"},\"dry_run\":true}"),
     HF__ROUTE("runs", "GET", "/v1/runs/{id}/steps", "listSteps", READ, steps,
               "What the run remembers of its work",
-              HF__ANSWERS(200, LIST, "Step", hf__step_fields)),
+              .details = "A page ends early where its steps hold more than 16 MiB.",
+              .query = steps_members, HF__ANSWERS(200, LIST, "Step", hf__step_fields)),
     HF__ROUTE("runs", "GET", "/v1/runs/{id}/children", "listChildren", READ, children,
               "The run's children, newest first",
               .details = "`counts` tells how many there are in each status.",

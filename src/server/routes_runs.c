@@ -4,6 +4,7 @@
 #include "server/routes.h"
 #include "server/wait.h"
 
+#include "client/answer.h"
 #include "client/check.h"
 #include "client/coverage.h"
 #include "client/read.h"
@@ -171,6 +172,7 @@ static hf_code events(struct hf__request *request, hf_error *err)
 {
     struct events_query query = { .limit = 100 };
     hf_events *found = NULL;
+    bool more = false;
     hf_id id;
     hf_code code = hf__request_id(request, 0, &id, err);
     if (code == HF_OK)
@@ -179,9 +181,10 @@ static hf_code events(struct hf__request *request, hf_error *err)
     if (code == HF_OK && accepted && strstr(accepted, "text/event-stream"))
         return hf__follow_events(request, id, query.after, err);
     if (code == HF_OK)
-        code = hf_events_list(request->client, &found, id, query.after, query.limit, err);
+        code = hf__events_list(request->client, &found, id, query.after, query.limit,
+                               HF__PAGE_BYTES, &more, err);
     char next[24] = "";
-    if (code == HF_OK && found->count == (size_t)query.limit)
+    if (code == HF_OK && more)
         snprintf(next, sizeof next, "%" PRId64, found->items[found->count - 1].seq);
     if (code == HF_OK)
         code = hf__reply_list(request, hf__event_fields, found->items, found->count,
@@ -299,7 +302,9 @@ const struct hf__route hf__run_routes[] = {
         "runs", "GET", "/v1/runs/{id}/events", "listEvents", READ, events,
         "The run's journal, or a stream of it",
         .details =
-            "With Accept: text/event-stream, what is there and then what comes, until the run has "
+            "Lines that hold more than 16 MiB together are left to the next page; `next` is its "
+            "`after`. With Accept: text/event-stream, what is there and then what comes, until the "
+            "run has "
             "ended; the header Last-Event-ID goes on after that sequence number.",
         .query = events_members, .streams = true, .headers = HF__HEADER_LAST_EVENT_ID,
         HF__ANSWERS(200, LIST, "Event", hf__event_fields)),

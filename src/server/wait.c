@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/wait.h"
 
+#include "client/read.h"
 #include "client/watch.h"
 #include "server/inner.h"
 #include "server/park.h"
@@ -15,7 +16,8 @@
 #define SAFETY_LOOK                                                                                \
     HF_SECONDS(15) /* for wake-ups that got lost; also how often a stream says that it lives */
 
-enum { PAGE = 50 }; /* events that a stream holds at once; each may be large */
+/* Events that a stream takes at once: as many as fit, or one. */
+enum { PAGE = 50, PAGE_BYTES = 128 * 1024 };
 
 static int64_t next_look(int64_t deadline)
 {
@@ -92,12 +94,12 @@ static hf_code add_page(struct hf__request *request, hf_id run, struct follower 
                         bool *more, hf_error *err)
 {
     hf_events *events = NULL;
-    hf_code code = hf_events_list(request->client, &events, run, follower->after, PAGE, err);
+    hf_code code = hf__events_list(request->client, &events, run, follower->after, PAGE, PAGE_BYTES,
+                                   more, err);
     for (size_t i = 0; code == HF_OK && i < events->count; i++) {
         code = add_event(request, &events->items[i], err);
         follower->after = events->items[i].seq;
     }
-    *more = code == HF_OK && events->count == PAGE;
     hf_events_free(events);
     return code;
 }

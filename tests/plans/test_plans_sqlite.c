@@ -141,13 +141,38 @@ static const struct allowed {
     { "list_tokens", "SEARCH api_token", "all tokens of a tenant, for an operator" },
 };
 
+/* These give pages of bounded size: what was found, no more than a page, is gone through twice more and sorted both times. */
+static const char *const bounded[] = {
+    "list_events",    "list_outbox",         "list_undelivered",
+    "list_letters",   "list_tasks",          "list_open_tasks",
+    "list_due_tasks", "list_assigned_tasks", "list_assigned_due_tasks",
+    "list_run_tasks"
+};
+enum { PAGE_SORTS = 2 };
+static int page_sorts; /* so far, of the statement at hand */
+
 static bool starts_with(const char *text, const char *start)
 {
     return strncmp(text, start, strlen(start)) == 0;
 }
 
+static bool is_of_page(const char *statement, const char *step)
+{
+    size_t i = 0;
+    while (i < sizeof bounded / sizeof *bounded && strcmp(bounded[i], statement) != 0)
+        i++;
+    if (i == sizeof bounded / sizeof *bounded)
+        return false;
+    if (starts_with(step, "USE TEMP B-TREE FOR ORDER BY"))
+        return ++page_sorts <= PAGE_SORTS;
+    return strcmp(step, "SCAN c") == 0 || strcmp(step, "SCAN p") == 0 ||
+           starts_with(step, "SCAN (subquery");
+}
+
 static bool is_allowed(const char *statement, const char *step)
 {
+    if (is_of_page(statement, step))
+        return true;
     for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++)
         if (strcmp(allowed[i].statement, statement) == 0 && starts_with(step, allowed[i].step))
             return true;
@@ -205,6 +230,7 @@ static const char *explain(const char *statement, const char *sql)
 
 static void check_statement(const char *name, const char *sql)
 {
+    page_sorts = 0;
     while (*sql)
         sql = explain(name, sql);
 }

@@ -78,6 +78,20 @@ def a_stop_answers_a_thousand_requests_under_way(server, client):
         raw.receive()
 
 
+@case
+def slow_requests_that_have_not_begun_do_not_hold_up_the_stop(server, client):
+    """Each would take 15 s; three at a time."""
+    with socket.create_server(("127.0.0.1", 0), backlog=100) as receiver:
+        url = f"http://127.0.0.1:{receiver.getsockname()[1]}/"
+        check(client.put("/v1/subscriptions/slow", {"url": url, "events": ["none"]}).status == 200, "subscribed")
+        raws = [Raw(server.port, 300).send(f"POST /v1/subscriptions/slow/test HTTP/1.1\r\n{HOST}\r\n") for _ in range(60)]
+        held = receiver.accept()[0]
+        server.stop()
+        statuses = {raw.status() for raw in raws}
+        check(statuses <= {0, 200, 503} and 503 in statuses, f"what had not begun is refused: {statuses}")
+        held.close()
+
+
 def stop_under_fire(server, client):
     """How long it takes, s."""
     run = client.trigger("idle.v1")

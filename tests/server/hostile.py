@@ -334,6 +334,28 @@ def a_client_that_does_not_read_its_stream_takes_bounded_memory(server, client):
 
 
 @case()
+def many_who_do_not_read_a_stream_of_large_events_take_bounded_memory(server, client):
+    run = client.trigger("idle.v1")
+    claimed = client.post("/v1/work/claim", {"worker": "w", "workflows": ["idle.v1"]}).json["items"][0]["run"]
+    for number in range(40):
+        step = {"worker": "w", "version": claimed["version"], "name": f"s{number}", "status": "succeeded",
+                "data": "x" * 500000}
+        check(client.post(f"/v1/work/runs/{run}/step", step).status == 204, "a large one")
+    before = server.memory()
+    sleepers = [follow(server, run) for _ in range(40)]
+    check(all(b'"created"' in sleeper.receive(b'"created"') for sleeper in sleepers), "they have begun")
+    wait_until(lambda: client.get(f"/v1/runs/{run}/events?limit=1").status == 200, "others are served")
+    taken = server.memory() - before
+    RUNNER.note(f"{taken / 1e6:.1f} MB for {len(sleepers)} streams of 20 MB")
+    check(SANITIZED or taken < 250e6, f"{taken / 1e6:.1f} MB for {len(sleepers)} streams of 20 MB")
+    for number in (0, 39):
+        marker = f'"step":"s{number}"'.encode()
+        check(marker in sleepers[0].receive(marker), "once it reads, it misses nothing")
+    for sleeper in sleepers:
+        sleeper.close()
+
+
+@case()
 def a_client_that_does_not_read_its_answer_holds_up_nobody(server, client):
     runs = [client.trigger("idle.v1", input="y" * 500000) for _ in range(10 if SANITIZED else 40)]
     raws = [Raw(server.port).send(f"GET /v1/runs?limit=40 HTTP/1.1\r\n{HOST}\r\n") for _ in range(10)]

@@ -1,12 +1,18 @@
 -- name: list_letters
--- Dead letters of a tenant, newest first, after a cursor; of one run, or with a reason that begins so. Served by the
--- primary key, read backwards. Serves: dead-letter list.
--- takes: one (tenant int, before uuid, most int, run uuid, reason text)
--- gives: (id uuid, run uuid, reason text, envelope text, node text, created_at bigint)
-SELECT d.id, d.run_id, d.reason, d.envelope, d.node, d.created_at FROM holdfast.dead_letter d
- WHERE d.tenant_id = $1 AND ($2::uuid IS NULL OR d.id < $2) AND ($4::uuid IS NULL OR d.run_id = $4)
-   AND ($5::text IS NULL OR starts_with(d.reason, $5))
- ORDER BY d.id DESC LIMIT $3;
+-- Dead letters of a tenant, newest first, after a cursor; of one run, or with a reason that begins so. Ends with the
+-- one with which they hold more than `bytes`; total is what they hold so far. Served by the primary key, read
+-- backwards. Serves: dead-letter list.
+-- takes: one (tenant int, before uuid, most int, run uuid, reason text, bytes bigint)
+-- gives: (id uuid, run uuid, reason text, envelope text, node text, created_at bigint, own int, total bigint)
+SELECT * FROM (
+    SELECT d.id, d.run_id, d.reason, d.envelope, d.node, d.created_at,
+           s.own, sum(s.own) OVER (ORDER BY d.id DESC ROWS UNBOUNDED PRECEDING)::bigint AS total
+      FROM holdfast.dead_letter d
+     CROSS JOIN LATERAL (SELECT coalesce(octet_length(d.envelope), 0) AS own) s
+     WHERE d.tenant_id = $1 AND ($2::uuid IS NULL OR d.id < $2) AND ($4::uuid IS NULL OR d.run_id = $4)
+       AND ($5::text IS NULL OR starts_with(d.reason, $5))
+     ORDER BY d.id DESC LIMIT $3) p
+ WHERE p.total - p.own <= $6 ORDER BY p.id DESC;
 
 -- name: get_letter
 -- One dead letter. Served by the primary key. Serves: dead-letter show, requeue.

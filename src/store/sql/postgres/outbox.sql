@@ -195,34 +195,44 @@ SELECT s.secret FROM holdfast.subscription s WHERE s.tenant_id = $1 AND s.name =
 DELETE FROM holdfast.subscription s WHERE s.tenant_id = $1 AND s.name = $2 RETURNING s.id, s.run_id;
 
 -- name: list_outbox
--- A page of events, newest first. Served by outbox_place. Serves: hf_outbox_list.
--- takes: one (tenant int, before bigint, most int, type text, type_end text, run uuid)
--- gives: (id uuid, position bigint, run uuid, type text, payload text, created_at bigint, published_at bigint, pending
---   int, attempts int, last_error text)
-SELECT o.id, o.position, o.run_id, o.type, o.payload, o.created_at, o.published_at, coalesce(d.pending, 0)::int,
-       coalesce(d.attempts, 0)::int, d.last_error
-  FROM holdfast.outbox o
-  LEFT JOIN LATERAL (
-    SELECT count(*) AS pending, max(x.attempts) AS attempts, max(x.last_error) AS last_error
-      FROM holdfast.delivery x WHERE x.outbox_id = o.id) d ON true
- WHERE o.tenant_id = $1 AND ($2::bigint IS NULL OR o.position < $2)
-   AND ($4::text IS NULL OR (o.type COLLATE "C" >= $4 AND o.type COLLATE "C" <= $5)) AND ($6::uuid IS NULL OR o.run_id = $6)
- ORDER BY o.position DESC LIMIT $3;
+-- A page of events, newest first. Ends with the one with which they hold more than `bytes`; total is what they hold
+-- so far. Served by outbox_place. Serves: hf_outbox_list.
+-- takes: one (tenant int, before bigint, most int, type text, type_end text, run uuid, bytes bigint)
+-- gives: (id uuid, position bigint, run uuid, type text, payload text, created_at bigint, published_at bigint,
+--   pending int, attempts int, last_error text, own int, total bigint)
+SELECT * FROM (
+    SELECT o.id, o.position, o.run_id, o.type, o.payload, o.created_at, o.published_at, coalesce(d.pending, 0)::int,
+           coalesce(d.attempts, 0)::int, d.last_error,
+           s.own, sum(s.own) OVER (ORDER BY o.position DESC ROWS UNBOUNDED PRECEDING)::bigint AS total
+      FROM holdfast.outbox o
+      LEFT JOIN LATERAL (
+        SELECT count(*) AS pending, max(x.attempts) AS attempts, max(x.last_error) AS last_error
+          FROM holdfast.delivery x WHERE x.outbox_id = o.id) d ON true
+     CROSS JOIN LATERAL (SELECT coalesce(octet_length(o.payload), 0) AS own) s
+     WHERE o.tenant_id = $1 AND ($2::bigint IS NULL OR o.position < $2)
+       AND ($4::text IS NULL OR (o.type COLLATE "C" >= $4 AND o.type COLLATE "C" <= $5)) AND ($6::uuid IS NULL OR o.run_id = $6)
+     ORDER BY o.position DESC LIMIT $3) p
+ WHERE p.total - p.own <= $7 ORDER BY p.position DESC;
 
 -- name: list_undelivered
--- The same, of those that are not published. Served by outbox_waiting. Serves: hf_outbox_list.
--- takes: one (tenant int, before bigint, most int, type text, type_end text, run uuid)
--- gives: (id uuid, position bigint, run uuid, type text, payload text, created_at bigint, published_at bigint, pending
---   int, attempts int, last_error text)
-SELECT o.id, o.position, o.run_id, o.type, o.payload, o.created_at, o.published_at, coalesce(d.pending, 0)::int,
-       coalesce(d.attempts, 0)::int, d.last_error
-  FROM holdfast.outbox o
-  LEFT JOIN LATERAL (
-    SELECT count(*) AS pending, max(x.attempts) AS attempts, max(x.last_error) AS last_error
-      FROM holdfast.delivery x WHERE x.outbox_id = o.id) d ON true
- WHERE o.tenant_id = $1 AND ($2::bigint IS NULL OR o.position < $2) AND o.published_at IS NULL
-   AND ($4::text IS NULL OR (o.type COLLATE "C" >= $4 AND o.type COLLATE "C" <= $5)) AND ($6::uuid IS NULL OR o.run_id = $6)
- ORDER BY o.position DESC LIMIT $3;
+-- The same, of those that are not published. Ends with the one with which they hold more than `bytes`; total is what
+-- they hold so far. Served by outbox_waiting. Serves: hf_outbox_list.
+-- takes: one (tenant int, before bigint, most int, type text, type_end text, run uuid, bytes bigint)
+-- gives: (id uuid, position bigint, run uuid, type text, payload text, created_at bigint, published_at bigint,
+--   pending int, attempts int, last_error text, own int, total bigint)
+SELECT * FROM (
+    SELECT o.id, o.position, o.run_id, o.type, o.payload, o.created_at, o.published_at, coalesce(d.pending, 0)::int,
+           coalesce(d.attempts, 0)::int, d.last_error,
+           s.own, sum(s.own) OVER (ORDER BY o.position DESC ROWS UNBOUNDED PRECEDING)::bigint AS total
+      FROM holdfast.outbox o
+      LEFT JOIN LATERAL (
+        SELECT count(*) AS pending, max(x.attempts) AS attempts, max(x.last_error) AS last_error
+          FROM holdfast.delivery x WHERE x.outbox_id = o.id) d ON true
+     CROSS JOIN LATERAL (SELECT coalesce(octet_length(o.payload), 0) AS own) s
+     WHERE o.tenant_id = $1 AND ($2::bigint IS NULL OR o.position < $2) AND o.published_at IS NULL
+       AND ($4::text IS NULL OR (o.type COLLATE "C" >= $4 AND o.type COLLATE "C" <= $5)) AND ($6::uuid IS NULL OR o.run_id = $6)
+     ORDER BY o.position DESC LIMIT $3) p
+ WHERE p.total - p.own <= $7 ORDER BY p.position DESC;
 
 -- name: count_undelivered
 -- How many events are not published (counted to 100000), and since when the oldest waits. Served by outbox_waiting.

@@ -67,9 +67,16 @@ SELECT count(*)
    AND ($3 IS NULL OR true);
 
 -- name: list_events
--- A run's journal after a sequence number. Served by the primary key of event. Serves: events, follow.
--- takes: one (tenant int, run uuid, after bigint, most int)
+-- A run's journal after a sequence number. Ends with the line with which they hold more than `bytes`; total is what they
+-- hold so far. Served by the primary key of event. Serves: events, follow.
+-- takes: one (tenant int, run uuid, after bigint, most int, bytes bigint)
 -- gives: (run uuid, seq bigint, position bigint, version bigint, kind int, name text, actor text, step text, data
---   text, at bigint)
-SELECT e.run_id, e.seq, e.position, e.version, e.kind, e.name, e.actor, e.step, e.data, e.at
-  FROM holdfast.event e WHERE e.run_id = $2 AND e.tenant_id = $1 AND e.seq > $3 ORDER BY e.seq LIMIT $4;
+--   text, at bigint, own int, total bigint)
+SELECT * FROM (
+    SELECT e.run_id, e.seq, e.position, e.version, e.kind, e.name, e.actor, e.step, e.data, e.at,
+           s.own, sum(s.own) OVER (ORDER BY e.seq ROWS UNBOUNDED PRECEDING)::bigint AS total
+      FROM holdfast.event e
+     CROSS JOIN LATERAL (SELECT coalesce(octet_length(e.data), 0) AS own) s
+     WHERE e.run_id = $2 AND e.tenant_id = $1 AND e.seq > $3
+     ORDER BY e.seq LIMIT $4) p
+ WHERE p.total - p.own <= $5 ORDER BY p.seq;

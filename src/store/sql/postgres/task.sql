@@ -78,107 +78,145 @@ SELECT t.id, t.run_id, w.name, t.name, t.status, t.version, t.assignee, t.roles,
   JOIN holdfast.workflow w ON w.id = r.workflow_id;
 
 -- name: list_tasks
--- Tasks of a tenant in any status, newest first, after a cursor; not those of deleted runs. Served by the primary key of
--- task, read backwards. Serves: hf_task_list.
+-- Tasks of a tenant in any status, newest first, after a cursor; not those of deleted runs. Ends with the one with
+-- which they hold more than `bytes`; total is what they hold so far. Served by the primary key of task, read
+-- backwards. Serves: hf_task_list.
 -- takes: one (tenant int, cursor_due bigint, cursor uuid, most int, statuses int, assignee text, role text, run uuid,
---   name text, overdue bool)
+--   name text, overdue bool, bytes bigint)
 -- gives: (id uuid, run uuid, workflow text, name text, status int, version bigint, assignee text, roles text, payload
 --   text, form text, outcome text, result text, due_at bigint, created_at bigint, updated_at bigint, completed_at
---   bigint)
-SELECT t.id, t.run_id, w.name, t.name, t.status, t.version, t.assignee, t.roles, t.payload, t.form, t.outcome, t.result,
-       t.due_at, t.created_at, t.updated_at, t.completed_at
-  FROM holdfast.task t
-  JOIN holdfast.run r ON r.tenant_id = ANY (ARRAY[t.tenant_id]) AND r.id = t.run_id AND r.deleted_at IS NULL
-  JOIN holdfast.workflow w ON w.id = r.workflow_id
- WHERE t.tenant_id = $1 AND t.id < $3 AND (1 << t.status) & $5 <> 0 AND ($6::text IS NULL OR t.assignee = $6)
-   AND ($7::text IS NULL OR strpos(t.roles, $7) > 0) AND ($8::uuid IS NULL OR t.run_id = $8)
-   AND ($9::text IS NULL OR t.name = $9) AND (NOT $10 OR t.due_at < holdfast.now()) AND ($2::bigint IS NULL OR true)
- ORDER BY t.id DESC LIMIT $4;
+--   bigint, own int, total bigint)
+SELECT * FROM (
+    SELECT t.id, t.run_id, w.name, t.name, t.status, t.version, t.assignee, t.roles, t.payload, t.form, t.outcome, t.result,
+           t.due_at, t.created_at, t.updated_at, t.completed_at,
+           s.own, sum(s.own) OVER (ORDER BY t.id DESC ROWS UNBOUNDED PRECEDING)::bigint AS total
+      FROM holdfast.task t
+      JOIN holdfast.run r ON r.tenant_id = ANY (ARRAY[t.tenant_id]) AND r.id = t.run_id AND r.deleted_at IS NULL
+      JOIN holdfast.workflow w ON w.id = r.workflow_id
+     CROSS JOIN LATERAL (SELECT coalesce(octet_length(t.payload), 0) + coalesce(octet_length(t.form), 0)
+                            + coalesce(octet_length(t.result), 0) AS own) s
+     WHERE t.tenant_id = $1 AND t.id < $3 AND (1 << t.status) & $5 <> 0 AND ($6::text IS NULL OR t.assignee = $6)
+       AND ($7::text IS NULL OR strpos(t.roles, $7) > 0) AND ($8::uuid IS NULL OR t.run_id = $8)
+       AND ($9::text IS NULL OR t.name = $9) AND (NOT $10 OR t.due_at < holdfast.now()) AND ($2::bigint IS NULL OR true)
+     ORDER BY t.id DESC LIMIT $4) p
+ WHERE p.total - p.own <= $11 ORDER BY p.id DESC;
 
 -- name: list_open_tasks
--- The same, of those that are not answered. Served by task_newest. Serves: hf_task_list.
+-- The same, of those that are not answered. Ends with the one with which they hold more than `bytes`; total is what
+-- they hold so far. Served by task_newest. Serves: hf_task_list.
 -- takes: one (tenant int, cursor_due bigint, cursor uuid, most int, statuses int, assignee text, role text, run uuid,
---   name text, overdue bool)
+--   name text, overdue bool, bytes bigint)
 -- gives: (id uuid, run uuid, workflow text, name text, status int, version bigint, assignee text, roles text, payload
 --   text, form text, outcome text, result text, due_at bigint, created_at bigint, updated_at bigint, completed_at
---   bigint)
-SELECT t.id, t.run_id, w.name, t.name, t.status, t.version, t.assignee, t.roles, t.payload, t.form, t.outcome, t.result,
-       t.due_at, t.created_at, t.updated_at, t.completed_at
-  FROM holdfast.task t
-  JOIN holdfast.run r ON r.tenant_id = ANY (ARRAY[t.tenant_id]) AND r.id = t.run_id AND r.deleted_at IS NULL
-  JOIN holdfast.workflow w ON w.id = r.workflow_id
- WHERE t.tenant_id = $1 AND t.id < $3 AND t.status <= 1 AND (1 << t.status) & $5 <> 0
-   AND ($6::text IS NULL OR t.assignee = $6) AND ($7::text IS NULL OR strpos(t.roles, $7) > 0)
-   AND ($8::uuid IS NULL OR t.run_id = $8) AND ($9::text IS NULL OR t.name = $9)
-   AND (NOT $10 OR t.due_at < holdfast.now()) AND ($2::bigint IS NULL OR true)
- ORDER BY t.id DESC LIMIT $4;
+--   bigint, own int, total bigint)
+SELECT * FROM (
+    SELECT t.id, t.run_id, w.name, t.name, t.status, t.version, t.assignee, t.roles, t.payload, t.form, t.outcome, t.result,
+           t.due_at, t.created_at, t.updated_at, t.completed_at,
+           s.own, sum(s.own) OVER (ORDER BY t.id DESC ROWS UNBOUNDED PRECEDING)::bigint AS total
+      FROM holdfast.task t
+      JOIN holdfast.run r ON r.tenant_id = ANY (ARRAY[t.tenant_id]) AND r.id = t.run_id AND r.deleted_at IS NULL
+      JOIN holdfast.workflow w ON w.id = r.workflow_id
+     CROSS JOIN LATERAL (SELECT coalesce(octet_length(t.payload), 0) + coalesce(octet_length(t.form), 0)
+                            + coalesce(octet_length(t.result), 0) AS own) s
+     WHERE t.tenant_id = $1 AND t.id < $3 AND t.status <= 1 AND (1 << t.status) & $5 <> 0
+       AND ($6::text IS NULL OR t.assignee = $6) AND ($7::text IS NULL OR strpos(t.roles, $7) > 0)
+       AND ($8::uuid IS NULL OR t.run_id = $8) AND ($9::text IS NULL OR t.name = $9)
+       AND (NOT $10 OR t.due_at < holdfast.now()) AND ($2::bigint IS NULL OR true)
+     ORDER BY t.id DESC LIMIT $4) p
+ WHERE p.total - p.own <= $11 ORDER BY p.id DESC;
 
 -- name: list_due_tasks
--- The same, by the time when they are due; those without one come last. Served by task_due. Serves: hf_task_list.
+-- The same, by the time when they are due; those without one come last. Ends with the one with which they hold more
+-- than `bytes`; total is what they hold so far. Served by task_due. Serves: hf_task_list.
 -- takes: one (tenant int, cursor_due bigint, cursor uuid, most int, statuses int, assignee text, role text, run uuid,
---   name text, overdue bool)
+--   name text, overdue bool, bytes bigint)
 -- gives: (id uuid, run uuid, workflow text, name text, status int, version bigint, assignee text, roles text, payload
 --   text, form text, outcome text, result text, due_at bigint, created_at bigint, updated_at bigint, completed_at
---   bigint)
-SELECT t.id, t.run_id, w.name, t.name, t.status, t.version, t.assignee, t.roles, t.payload, t.form, t.outcome, t.result,
-       t.due_at, t.created_at, t.updated_at, t.completed_at
-  FROM holdfast.task t
-  JOIN holdfast.run r ON r.tenant_id = ANY (ARRAY[t.tenant_id]) AND r.id = t.run_id AND r.deleted_at IS NULL
-  JOIN holdfast.workflow w ON w.id = r.workflow_id
- WHERE t.tenant_id = $1 AND (coalesce(t.due_at, 9223372036854775807), t.id) > ($2::bigint, $3::uuid) AND t.status <= 1
-   AND (1 << t.status) & $5 <> 0 AND ($6::text IS NULL OR t.assignee = $6)
-   AND ($7::text IS NULL OR strpos(t.roles, $7) > 0) AND ($8::uuid IS NULL OR t.run_id = $8)
-   AND ($9::text IS NULL OR t.name = $9) AND (NOT $10 OR t.due_at < holdfast.now())
- ORDER BY coalesce(t.due_at, 9223372036854775807), t.id LIMIT $4;
+--   bigint, due bigint, own int, total bigint)
+SELECT * FROM (
+    SELECT t.id, t.run_id, w.name, t.name, t.status, t.version, t.assignee, t.roles, t.payload, t.form, t.outcome, t.result,
+           t.due_at, t.created_at, t.updated_at, t.completed_at,
+           coalesce(t.due_at, 9223372036854775807) AS due, s.own,
+           sum(s.own) OVER (ORDER BY coalesce(t.due_at, 9223372036854775807), t.id ROWS UNBOUNDED PRECEDING)::bigint AS total
+      FROM holdfast.task t
+      JOIN holdfast.run r ON r.tenant_id = ANY (ARRAY[t.tenant_id]) AND r.id = t.run_id AND r.deleted_at IS NULL
+      JOIN holdfast.workflow w ON w.id = r.workflow_id
+     CROSS JOIN LATERAL (SELECT coalesce(octet_length(t.payload), 0) + coalesce(octet_length(t.form), 0)
+                            + coalesce(octet_length(t.result), 0) AS own) s
+     WHERE t.tenant_id = $1 AND (coalesce(t.due_at, 9223372036854775807), t.id) > ($2::bigint, $3::uuid) AND t.status <= 1
+       AND (1 << t.status) & $5 <> 0 AND ($6::text IS NULL OR t.assignee = $6)
+       AND ($7::text IS NULL OR strpos(t.roles, $7) > 0) AND ($8::uuid IS NULL OR t.run_id = $8)
+       AND ($9::text IS NULL OR t.name = $9) AND (NOT $10 OR t.due_at < holdfast.now())
+     ORDER BY coalesce(t.due_at, 9223372036854775807), t.id LIMIT $4) p
+ WHERE p.total - p.own <= $11 ORDER BY p.due, p.id;
 
 -- name: list_assigned_tasks
--- Unanswered tasks of one assignee, newest first. Served by task_assigned. Serves: hf_task_list.
+-- Unanswered tasks of one assignee, newest first. Ends with the one with which they hold more than `bytes`; total is
+-- what they hold so far. Served by task_assigned. Serves: hf_task_list.
 -- takes: one (tenant int, cursor_due bigint, cursor uuid, most int, statuses int, assignee text, role text, run uuid,
---   name text, overdue bool)
+--   name text, overdue bool, bytes bigint)
 -- gives: (id uuid, run uuid, workflow text, name text, status int, version bigint, assignee text, roles text, payload
 --   text, form text, outcome text, result text, due_at bigint, created_at bigint, updated_at bigint, completed_at
---   bigint)
-SELECT t.id, t.run_id, w.name, t.name, t.status, t.version, t.assignee, t.roles, t.payload, t.form, t.outcome, t.result,
-       t.due_at, t.created_at, t.updated_at, t.completed_at
-  FROM holdfast.task t
-  JOIN holdfast.run r ON r.tenant_id = ANY (ARRAY[t.tenant_id]) AND r.id = t.run_id AND r.deleted_at IS NULL
-  JOIN holdfast.workflow w ON w.id = r.workflow_id
- WHERE t.tenant_id = $1 AND t.assignee = $6 AND t.id < $3 AND t.status <= 1 AND (1 << t.status) & $5 <> 0
-   AND ($7::text IS NULL OR strpos(t.roles, $7) > 0) AND ($8::uuid IS NULL OR t.run_id = $8)
-   AND ($9::text IS NULL OR t.name = $9) AND (NOT $10 OR t.due_at < holdfast.now()) AND ($2::bigint IS NULL OR true)
- ORDER BY t.id DESC LIMIT $4;
+--   bigint, own int, total bigint)
+SELECT * FROM (
+    SELECT t.id, t.run_id, w.name, t.name, t.status, t.version, t.assignee, t.roles, t.payload, t.form, t.outcome, t.result,
+           t.due_at, t.created_at, t.updated_at, t.completed_at,
+           s.own, sum(s.own) OVER (ORDER BY t.id DESC ROWS UNBOUNDED PRECEDING)::bigint AS total
+      FROM holdfast.task t
+      JOIN holdfast.run r ON r.tenant_id = ANY (ARRAY[t.tenant_id]) AND r.id = t.run_id AND r.deleted_at IS NULL
+      JOIN holdfast.workflow w ON w.id = r.workflow_id
+     CROSS JOIN LATERAL (SELECT coalesce(octet_length(t.payload), 0) + coalesce(octet_length(t.form), 0)
+                            + coalesce(octet_length(t.result), 0) AS own) s
+     WHERE t.tenant_id = $1 AND t.assignee = $6 AND t.id < $3 AND t.status <= 1 AND (1 << t.status) & $5 <> 0
+       AND ($7::text IS NULL OR strpos(t.roles, $7) > 0) AND ($8::uuid IS NULL OR t.run_id = $8)
+       AND ($9::text IS NULL OR t.name = $9) AND (NOT $10 OR t.due_at < holdfast.now()) AND ($2::bigint IS NULL OR true)
+     ORDER BY t.id DESC LIMIT $4) p
+ WHERE p.total - p.own <= $11 ORDER BY p.id DESC;
 
 -- name: list_assigned_due_tasks
--- The same, by the time when they are due. Served by task_assigned_due. Serves: hf_task_list.
+-- The same, by the time when they are due. Ends with the one with which they hold more than `bytes`; total is what
+-- they hold so far. Served by task_assigned_due. Serves: hf_task_list.
 -- takes: one (tenant int, cursor_due bigint, cursor uuid, most int, statuses int, assignee text, role text, run uuid,
---   name text, overdue bool)
+--   name text, overdue bool, bytes bigint)
 -- gives: (id uuid, run uuid, workflow text, name text, status int, version bigint, assignee text, roles text, payload
 --   text, form text, outcome text, result text, due_at bigint, created_at bigint, updated_at bigint, completed_at
---   bigint)
-SELECT t.id, t.run_id, w.name, t.name, t.status, t.version, t.assignee, t.roles, t.payload, t.form, t.outcome, t.result,
-       t.due_at, t.created_at, t.updated_at, t.completed_at
-  FROM holdfast.task t
-  JOIN holdfast.run r ON r.tenant_id = ANY (ARRAY[t.tenant_id]) AND r.id = t.run_id AND r.deleted_at IS NULL
-  JOIN holdfast.workflow w ON w.id = r.workflow_id
- WHERE t.tenant_id = $1 AND t.assignee = $6 AND (coalesce(t.due_at, 9223372036854775807), t.id) > ($2::bigint, $3::uuid)
-   AND t.status <= 1 AND (1 << t.status) & $5 <> 0 AND ($7::text IS NULL OR strpos(t.roles, $7) > 0)
-   AND ($8::uuid IS NULL OR t.run_id = $8) AND ($9::text IS NULL OR t.name = $9)
-   AND (NOT $10 OR t.due_at < holdfast.now())
- ORDER BY coalesce(t.due_at, 9223372036854775807), t.id LIMIT $4;
+--   bigint, due bigint, own int, total bigint)
+SELECT * FROM (
+    SELECT t.id, t.run_id, w.name, t.name, t.status, t.version, t.assignee, t.roles, t.payload, t.form, t.outcome, t.result,
+           t.due_at, t.created_at, t.updated_at, t.completed_at,
+           coalesce(t.due_at, 9223372036854775807) AS due, s.own,
+           sum(s.own) OVER (ORDER BY coalesce(t.due_at, 9223372036854775807), t.id ROWS UNBOUNDED PRECEDING)::bigint AS total
+      FROM holdfast.task t
+      JOIN holdfast.run r ON r.tenant_id = ANY (ARRAY[t.tenant_id]) AND r.id = t.run_id AND r.deleted_at IS NULL
+      JOIN holdfast.workflow w ON w.id = r.workflow_id
+     CROSS JOIN LATERAL (SELECT coalesce(octet_length(t.payload), 0) + coalesce(octet_length(t.form), 0)
+                            + coalesce(octet_length(t.result), 0) AS own) s
+     WHERE t.tenant_id = $1 AND t.assignee = $6 AND (coalesce(t.due_at, 9223372036854775807), t.id) > ($2::bigint, $3::uuid)
+       AND t.status <= 1 AND (1 << t.status) & $5 <> 0 AND ($7::text IS NULL OR strpos(t.roles, $7) > 0)
+       AND ($8::uuid IS NULL OR t.run_id = $8) AND ($9::text IS NULL OR t.name = $9)
+       AND (NOT $10 OR t.due_at < holdfast.now())
+     ORDER BY coalesce(t.due_at, 9223372036854775807), t.id LIMIT $4) p
+ WHERE p.total - p.own <= $11 ORDER BY p.due, p.id;
 
 -- name: list_run_tasks
--- Tasks of one run, newest first. Served by task_run. Serves: hf_task_list.
+-- Tasks of one run, newest first. Ends with the one with which they hold more than `bytes`; total is what they hold
+-- so far. Served by task_run. Serves: hf_task_list.
 -- takes: one (tenant int, cursor_due bigint, cursor uuid, most int, statuses int, assignee text, role text, run uuid,
---   name text, overdue bool)
+--   name text, overdue bool, bytes bigint)
 -- gives: (id uuid, run uuid, workflow text, name text, status int, version bigint, assignee text, roles text, payload
 --   text, form text, outcome text, result text, due_at bigint, created_at bigint, updated_at bigint, completed_at
---   bigint)
-SELECT t.id, t.run_id, w.name, t.name, t.status, t.version, t.assignee, t.roles, t.payload, t.form, t.outcome, t.result,
-       t.due_at, t.created_at, t.updated_at, t.completed_at
-  FROM (SELECT k.* FROM holdfast.task k WHERE k.run_id = $8 AND k.tenant_id + 0 = $1 OFFSET 0) t
-  JOIN holdfast.run r ON r.tenant_id = ANY (ARRAY[t.tenant_id]) AND r.id = t.run_id AND r.deleted_at IS NULL
-  JOIN holdfast.workflow w ON w.id = r.workflow_id
- WHERE t.id < $3 AND (1 << t.status) & $5 <> 0 AND ($6::text IS NULL OR t.assignee = $6)
-   AND ($7::text IS NULL OR strpos(t.roles, $7) > 0) AND ($9::text IS NULL OR t.name = $9)
-   AND (NOT $10 OR t.due_at < holdfast.now()) AND ($2::bigint IS NULL OR true)
- ORDER BY t.id DESC LIMIT $4;
+--   bigint, own int, total bigint)
+SELECT * FROM (
+    SELECT t.id, t.run_id, w.name, t.name, t.status, t.version, t.assignee, t.roles, t.payload, t.form, t.outcome, t.result,
+           t.due_at, t.created_at, t.updated_at, t.completed_at,
+           s.own, sum(s.own) OVER (ORDER BY t.id DESC ROWS UNBOUNDED PRECEDING)::bigint AS total
+      FROM (SELECT k.* FROM holdfast.task k WHERE k.run_id = $8 AND k.tenant_id + 0 = $1 OFFSET 0) t
+      JOIN holdfast.run r ON r.tenant_id = ANY (ARRAY[t.tenant_id]) AND r.id = t.run_id AND r.deleted_at IS NULL
+      JOIN holdfast.workflow w ON w.id = r.workflow_id
+     CROSS JOIN LATERAL (SELECT coalesce(octet_length(t.payload), 0) + coalesce(octet_length(t.form), 0)
+                            + coalesce(octet_length(t.result), 0) AS own) s
+     WHERE t.id < $3 AND (1 << t.status) & $5 <> 0 AND ($6::text IS NULL OR t.assignee = $6)
+       AND ($7::text IS NULL OR strpos(t.roles, $7) > 0) AND ($9::text IS NULL OR t.name = $9)
+       AND (NOT $10 OR t.due_at < holdfast.now()) AND ($2::bigint IS NULL OR true)
+     ORDER BY t.id DESC LIMIT $4) p
+ WHERE p.total - p.own <= $11 ORDER BY p.id DESC;

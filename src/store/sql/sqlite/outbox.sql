@@ -126,32 +126,46 @@ SELECT secret FROM subscription WHERE tenant_id = ?1 AND name = ?2;
 DELETE FROM subscription WHERE tenant_id = ?1 AND name = ?2 RETURNING id, run_id;
 
 -- name: list_outbox
--- A page of events, newest first. Served by outbox_place. Serves: hf_outbox_list.
--- takes: one (tenant int, before bigint, most int, type text, type_end text, run uuid)
--- gives: (id uuid, position bigint, run uuid, type text, payload text, created_at bigint, published_at bigint, pending
---   int, attempts int, last_error text)
+-- A page of events, newest first. Ends with the one with which they hold more than `bytes`; total is what they hold
+-- so far. Served by outbox_place. Serves: hf_outbox_list.
+-- takes: one (tenant int, before bigint, most int, type text, type_end text, run uuid, bytes bigint)
+-- gives: (id uuid, position bigint, run uuid, type text, payload text, created_at bigint, published_at bigint,
+--   pending int, attempts int, last_error text, own int, total bigint)
 SELECT o.id, o.position, o.run_id, o.type, o.payload, o.created_at, o.published_at,
        (SELECT count(*) FROM delivery x WHERE x.outbox_id = o.id),
        (SELECT coalesce(max(x.attempts), 0) FROM delivery x WHERE x.outbox_id = o.id),
-       (SELECT max(x.last_error) FROM delivery x WHERE x.outbox_id = o.id)
-  FROM outbox o INDEXED BY outbox_place
- WHERE o.tenant_id = ?1 AND o.position < coalesce(?2, 9223372036854775807)
-   AND (?4 IS NULL OR (o.type >= ?4 AND o.type <= ?5)) AND (?6 IS NULL OR o.run_id = ?6)
- ORDER BY o.position DESC LIMIT ?3;
+       (SELECT max(x.last_error) FROM delivery x WHERE x.outbox_id = o.id), p.own, p.total
+  FROM (SELECT c.*, sum(c.own) OVER (ORDER BY c.position DESC ROWS UNBOUNDED PRECEDING) AS total
+          FROM (
+            SELECT o.rowid AS place, o.position AS position,
+                   coalesce(length(CAST(o.payload AS BLOB)), 0) AS own
+              FROM outbox o INDEXED BY outbox_place
+             WHERE o.tenant_id = ?1 AND o.position < coalesce(?2, 9223372036854775807)
+               AND (?4 IS NULL OR (o.type >= ?4 AND o.type <= ?5)) AND (?6 IS NULL OR o.run_id = ?6)
+             ORDER BY o.position DESC LIMIT ?3) c) p
+ CROSS JOIN outbox o ON o.rowid = p.place
+ WHERE p.total - p.own <= ?7 ORDER BY p.position DESC;
 
 -- name: list_undelivered
--- The same, of those that are not published. Served by outbox_waiting. Serves: hf_outbox_list.
--- takes: one (tenant int, before bigint, most int, type text, type_end text, run uuid)
--- gives: (id uuid, position bigint, run uuid, type text, payload text, created_at bigint, published_at bigint, pending
---   int, attempts int, last_error text)
+-- The same, of those that are not published. Ends with the one with which they hold more than `bytes`; total is what
+-- they hold so far. Served by outbox_waiting. Serves: hf_outbox_list.
+-- takes: one (tenant int, before bigint, most int, type text, type_end text, run uuid, bytes bigint)
+-- gives: (id uuid, position bigint, run uuid, type text, payload text, created_at bigint, published_at bigint,
+--   pending int, attempts int, last_error text, own int, total bigint)
 SELECT o.id, o.position, o.run_id, o.type, o.payload, o.created_at, o.published_at,
        (SELECT count(*) FROM delivery x WHERE x.outbox_id = o.id),
        (SELECT coalesce(max(x.attempts), 0) FROM delivery x WHERE x.outbox_id = o.id),
-       (SELECT max(x.last_error) FROM delivery x WHERE x.outbox_id = o.id)
-  FROM outbox o INDEXED BY outbox_waiting
- WHERE o.tenant_id = ?1 AND o.position < coalesce(?2, 9223372036854775807) AND o.published_at IS NULL
-   AND (?4 IS NULL OR (o.type >= ?4 AND o.type <= ?5)) AND (?6 IS NULL OR o.run_id = ?6)
- ORDER BY o.position DESC LIMIT ?3;
+       (SELECT max(x.last_error) FROM delivery x WHERE x.outbox_id = o.id), p.own, p.total
+  FROM (SELECT c.*, sum(c.own) OVER (ORDER BY c.position DESC ROWS UNBOUNDED PRECEDING) AS total
+          FROM (
+            SELECT o.rowid AS place, o.position AS position,
+                   coalesce(length(CAST(o.payload AS BLOB)), 0) AS own
+              FROM outbox o INDEXED BY outbox_waiting
+             WHERE o.tenant_id = ?1 AND o.position < coalesce(?2, 9223372036854775807) AND o.published_at IS NULL
+               AND (?4 IS NULL OR (o.type >= ?4 AND o.type <= ?5)) AND (?6 IS NULL OR o.run_id = ?6)
+             ORDER BY o.position DESC LIMIT ?3) c) p
+ CROSS JOIN outbox o ON o.rowid = p.place
+ WHERE p.total - p.own <= ?7 ORDER BY p.position DESC;
 
 -- name: count_undelivered
 -- How many events are not published (counted to 100000), and since when the oldest waits. Served by outbox_waiting.

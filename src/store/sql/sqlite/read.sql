@@ -67,9 +67,16 @@ SELECT count(*)
 ;
 
 -- name: list_events
--- A run's journal after a sequence number. Served by the primary key of event. Serves: events, follow.
--- takes: one (tenant int, run uuid, after bigint, most int)
+-- A run's journal after a sequence number. Ends with the line with which they hold more than `bytes`; total is what they
+-- hold so far. Served by the primary key of event. Serves: events, follow.
+-- takes: one (tenant int, run uuid, after bigint, most int, bytes bigint)
 -- gives: (run uuid, seq bigint, position bigint, version bigint, kind int, name text, actor text, step text, data
---   text, at bigint)
-SELECT run_id, seq, position, version, kind, name, actor, step, data, at
-  FROM event WHERE run_id = ?2 AND tenant_id = ?1 AND seq > ?3 ORDER BY seq LIMIT ?4;
+--   text, at bigint, own int, total bigint)
+SELECT e.run_id, e.seq, e.position, e.version, e.kind, e.name, e.actor, e.step, e.data, e.at, p.own, p.total
+  FROM (SELECT c.*, sum(c.own) OVER (ORDER BY c.seq ROWS UNBOUNDED PRECEDING) AS total
+          FROM (
+            SELECT e.rowid AS place, e.seq AS seq, coalesce(length(CAST(e.data AS BLOB)), 0) AS own
+              FROM event e WHERE e.run_id = ?2 AND e.tenant_id = ?1 AND e.seq > ?3
+             ORDER BY e.seq LIMIT ?4) c) p
+ CROSS JOIN event e ON e.rowid = p.place
+ WHERE p.total - p.own <= ?5 ORDER BY p.seq;

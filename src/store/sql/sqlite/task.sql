@@ -65,106 +65,166 @@ SELECT t.id, t.run_id, w.name, t.name, t.status, t.version, t.assignee, t.roles,
  WHERE t.tenant_id = ?1 AND t.id = ?2;
 
 -- name: list_tasks
--- Tasks of a tenant in any status, newest first, after a cursor; not those of deleted runs. Served by the primary key of
--- task, read backwards. Serves: hf_task_list.
+-- Tasks of a tenant in any status, newest first, after a cursor; not those of deleted runs. Ends with the one with
+-- which they hold more than `bytes`; total is what they hold so far. Served by the primary key of task, read
+-- backwards. Serves: hf_task_list.
 -- takes: one (tenant int, cursor_due bigint, cursor uuid, most int, statuses int, assignee text, role text, run uuid,
---   name text, overdue bool)
+--   name text, overdue bool, bytes bigint)
 -- gives: (id uuid, run uuid, workflow text, name text, status int, version bigint, assignee text, roles text, payload
 --   text, form text, outcome text, result text, due_at bigint, created_at bigint, updated_at bigint, completed_at
---   bigint)
+--   bigint, own int, total bigint)
 SELECT t.id, t.run_id, w.name, t.name, t.status, t.version, t.assignee, t.roles, t.payload, t.form, t.outcome, t.result,
-       t.due_at, t.created_at, t.updated_at, t.completed_at
-  FROM task t
-  CROSS JOIN run r ON r.tenant_id = t.tenant_id AND r.id = t.run_id AND r.deleted_at IS NULL
-  CROSS JOIN workflow w ON w.id = r.workflow_id
- WHERE t.tenant_id = ?1 AND t.id < ?3 AND (1 << t.status) & ?5 <> 0 AND (?6 IS NULL OR t.assignee = ?6)
-   AND (?7 IS NULL OR instr(t.roles, ?7) > 0) AND (?8 IS NULL OR t.run_id = ?8) AND (?9 IS NULL OR t.name = ?9)
-   AND (NOT ?10 OR t.due_at < holdfast_now()) AND (?2 IS NULL OR true)
- ORDER BY t.id DESC LIMIT ?4;
+       t.due_at, t.created_at, t.updated_at, t.completed_at, p.own, p.total
+  FROM (SELECT c.*, sum(c.own) OVER (ORDER BY c.id DESC ROWS UNBOUNDED PRECEDING) AS total
+          FROM (
+            SELECT t.rowid AS place, t.id AS id,
+                   coalesce(length(CAST(t.payload AS BLOB)), 0) + coalesce(length(CAST(t.form AS BLOB)), 0)
+                       + coalesce(length(CAST(t.result AS BLOB)), 0) AS own
+              FROM task t
+              CROSS JOIN run r ON r.tenant_id = t.tenant_id AND r.id = t.run_id AND r.deleted_at IS NULL
+              CROSS JOIN workflow w ON w.id = r.workflow_id
+             WHERE t.tenant_id = ?1 AND t.id < ?3 AND (1 << t.status) & ?5 <> 0 AND (?6 IS NULL OR t.assignee = ?6)
+               AND (?7 IS NULL OR instr(t.roles, ?7) > 0) AND (?8 IS NULL OR t.run_id = ?8) AND (?9 IS NULL OR t.name = ?9)
+               AND (NOT ?10 OR t.due_at < holdfast_now()) AND (?2 IS NULL OR true)
+             ORDER BY t.id DESC LIMIT ?4) c) p
+ CROSS JOIN task t ON t.rowid = p.place
+ CROSS JOIN run r ON r.tenant_id = t.tenant_id AND r.id = t.run_id AND r.deleted_at IS NULL
+ CROSS JOIN workflow w ON w.id = r.workflow_id
+ WHERE p.total - p.own <= ?11 ORDER BY p.id DESC;
 
 -- name: list_open_tasks
--- The same, of those that are not answered. Served by task_newest. Serves: hf_task_list.
+-- The same, of those that are not answered. Ends with the one with which they hold more than `bytes`; total is what
+-- they hold so far. Served by task_newest. Serves: hf_task_list.
 -- takes: one (tenant int, cursor_due bigint, cursor uuid, most int, statuses int, assignee text, role text, run uuid,
---   name text, overdue bool)
+--   name text, overdue bool, bytes bigint)
 -- gives: (id uuid, run uuid, workflow text, name text, status int, version bigint, assignee text, roles text, payload
 --   text, form text, outcome text, result text, due_at bigint, created_at bigint, updated_at bigint, completed_at
---   bigint)
+--   bigint, own int, total bigint)
 SELECT t.id, t.run_id, w.name, t.name, t.status, t.version, t.assignee, t.roles, t.payload, t.form, t.outcome, t.result,
-       t.due_at, t.created_at, t.updated_at, t.completed_at
-  FROM task t INDEXED BY task_newest
-  CROSS JOIN run r ON r.tenant_id = t.tenant_id AND r.id = t.run_id AND r.deleted_at IS NULL
-  CROSS JOIN workflow w ON w.id = r.workflow_id
- WHERE t.tenant_id = ?1 AND t.id < ?3 AND t.status <= 1 AND (1 << t.status) & ?5 <> 0
-   AND (?6 IS NULL OR t.assignee = ?6) AND (?7 IS NULL OR instr(t.roles, ?7) > 0) AND (?8 IS NULL OR t.run_id = ?8)
-   AND (?9 IS NULL OR t.name = ?9) AND (NOT ?10 OR t.due_at < holdfast_now()) AND (?2 IS NULL OR true)
- ORDER BY t.id DESC LIMIT ?4;
+       t.due_at, t.created_at, t.updated_at, t.completed_at, p.own, p.total
+  FROM (SELECT c.*, sum(c.own) OVER (ORDER BY c.id DESC ROWS UNBOUNDED PRECEDING) AS total
+          FROM (
+            SELECT t.rowid AS place, t.id AS id,
+                   coalesce(length(CAST(t.payload AS BLOB)), 0) + coalesce(length(CAST(t.form AS BLOB)), 0)
+                       + coalesce(length(CAST(t.result AS BLOB)), 0) AS own
+              FROM task t INDEXED BY task_newest
+              CROSS JOIN run r ON r.tenant_id = t.tenant_id AND r.id = t.run_id AND r.deleted_at IS NULL
+              CROSS JOIN workflow w ON w.id = r.workflow_id
+             WHERE t.tenant_id = ?1 AND t.id < ?3 AND t.status <= 1 AND (1 << t.status) & ?5 <> 0
+               AND (?6 IS NULL OR t.assignee = ?6) AND (?7 IS NULL OR instr(t.roles, ?7) > 0) AND (?8 IS NULL OR t.run_id = ?8)
+               AND (?9 IS NULL OR t.name = ?9) AND (NOT ?10 OR t.due_at < holdfast_now()) AND (?2 IS NULL OR true)
+             ORDER BY t.id DESC LIMIT ?4) c) p
+ CROSS JOIN task t ON t.rowid = p.place
+ CROSS JOIN run r ON r.tenant_id = t.tenant_id AND r.id = t.run_id AND r.deleted_at IS NULL
+ CROSS JOIN workflow w ON w.id = r.workflow_id
+ WHERE p.total - p.own <= ?11 ORDER BY p.id DESC;
 
 -- name: list_due_tasks
--- The same, by the time when they are due; those without one come last. Served by task_due. Serves: hf_task_list.
+-- The same, by the time when they are due; those without one come last. Ends with the one with which they hold more
+-- than `bytes`; total is what they hold so far. Served by task_due. Serves: hf_task_list.
 -- takes: one (tenant int, cursor_due bigint, cursor uuid, most int, statuses int, assignee text, role text, run uuid,
---   name text, overdue bool)
+--   name text, overdue bool, bytes bigint)
 -- gives: (id uuid, run uuid, workflow text, name text, status int, version bigint, assignee text, roles text, payload
 --   text, form text, outcome text, result text, due_at bigint, created_at bigint, updated_at bigint, completed_at
---   bigint)
+--   bigint, due bigint, own int, total bigint)
 SELECT t.id, t.run_id, w.name, t.name, t.status, t.version, t.assignee, t.roles, t.payload, t.form, t.outcome, t.result,
-       t.due_at, t.created_at, t.updated_at, t.completed_at
-  FROM task t INDEXED BY task_due
-  CROSS JOIN run r ON r.tenant_id = t.tenant_id AND r.id = t.run_id AND r.deleted_at IS NULL
-  CROSS JOIN workflow w ON w.id = r.workflow_id
- WHERE t.tenant_id = ?1 AND coalesce(t.due_at, 9223372036854775807) >= ?2
-   AND (coalesce(t.due_at, 9223372036854775807), t.id) > (?2, ?3) AND t.status <= 1
-   AND (1 << t.status) & ?5 <> 0 AND (?6 IS NULL OR t.assignee = ?6) AND (?7 IS NULL OR instr(t.roles, ?7) > 0)
-   AND (?8 IS NULL OR t.run_id = ?8) AND (?9 IS NULL OR t.name = ?9) AND (NOT ?10 OR t.due_at < holdfast_now())
- ORDER BY coalesce(t.due_at, 9223372036854775807), t.id LIMIT ?4;
+       t.due_at, t.created_at, t.updated_at, t.completed_at, p.due, p.own, p.total
+  FROM (SELECT c.*, sum(c.own) OVER (ORDER BY c.due, c.id ROWS UNBOUNDED PRECEDING) AS total
+          FROM (
+            SELECT t.rowid AS place, coalesce(t.due_at, 9223372036854775807) AS due, t.id AS id,
+                   coalesce(length(CAST(t.payload AS BLOB)), 0) + coalesce(length(CAST(t.form AS BLOB)), 0)
+                       + coalesce(length(CAST(t.result AS BLOB)), 0) AS own
+              FROM task t INDEXED BY task_due
+              CROSS JOIN run r ON r.tenant_id = t.tenant_id AND r.id = t.run_id AND r.deleted_at IS NULL
+              CROSS JOIN workflow w ON w.id = r.workflow_id
+             WHERE t.tenant_id = ?1 AND coalesce(t.due_at, 9223372036854775807) >= ?2
+               AND (coalesce(t.due_at, 9223372036854775807), t.id) > (?2, ?3) AND t.status <= 1
+               AND (1 << t.status) & ?5 <> 0 AND (?6 IS NULL OR t.assignee = ?6) AND (?7 IS NULL OR instr(t.roles, ?7) > 0)
+               AND (?8 IS NULL OR t.run_id = ?8) AND (?9 IS NULL OR t.name = ?9) AND (NOT ?10 OR t.due_at < holdfast_now())
+             ORDER BY coalesce(t.due_at, 9223372036854775807), t.id LIMIT ?4) c) p
+ CROSS JOIN task t ON t.rowid = p.place
+ CROSS JOIN run r ON r.tenant_id = t.tenant_id AND r.id = t.run_id AND r.deleted_at IS NULL
+ CROSS JOIN workflow w ON w.id = r.workflow_id
+ WHERE p.total - p.own <= ?11 ORDER BY p.due, p.id;
 
 -- name: list_assigned_tasks
--- Unanswered tasks of one assignee, newest first. Served by task_assigned. Serves: hf_task_list.
+-- Unanswered tasks of one assignee, newest first. Ends with the one with which they hold more than `bytes`; total is
+-- what they hold so far. Served by task_assigned. Serves: hf_task_list.
 -- takes: one (tenant int, cursor_due bigint, cursor uuid, most int, statuses int, assignee text, role text, run uuid,
---   name text, overdue bool)
+--   name text, overdue bool, bytes bigint)
 -- gives: (id uuid, run uuid, workflow text, name text, status int, version bigint, assignee text, roles text, payload
 --   text, form text, outcome text, result text, due_at bigint, created_at bigint, updated_at bigint, completed_at
---   bigint)
+--   bigint, own int, total bigint)
 SELECT t.id, t.run_id, w.name, t.name, t.status, t.version, t.assignee, t.roles, t.payload, t.form, t.outcome, t.result,
-       t.due_at, t.created_at, t.updated_at, t.completed_at
-  FROM task t INDEXED BY task_assigned
-  CROSS JOIN run r ON r.tenant_id = t.tenant_id AND r.id = t.run_id AND r.deleted_at IS NULL
-  CROSS JOIN workflow w ON w.id = r.workflow_id
- WHERE t.tenant_id = ?1 AND t.assignee = ?6 AND t.id < ?3 AND t.status <= 1 AND (1 << t.status) & ?5 <> 0
-   AND (?7 IS NULL OR instr(t.roles, ?7) > 0) AND (?8 IS NULL OR t.run_id = ?8) AND (?9 IS NULL OR t.name = ?9)
-   AND (NOT ?10 OR t.due_at < holdfast_now()) AND (?2 IS NULL OR true)
- ORDER BY t.id DESC LIMIT ?4;
+       t.due_at, t.created_at, t.updated_at, t.completed_at, p.own, p.total
+  FROM (SELECT c.*, sum(c.own) OVER (ORDER BY c.id DESC ROWS UNBOUNDED PRECEDING) AS total
+          FROM (
+            SELECT t.rowid AS place, t.id AS id,
+                   coalesce(length(CAST(t.payload AS BLOB)), 0) + coalesce(length(CAST(t.form AS BLOB)), 0)
+                       + coalesce(length(CAST(t.result AS BLOB)), 0) AS own
+              FROM task t INDEXED BY task_assigned
+              CROSS JOIN run r ON r.tenant_id = t.tenant_id AND r.id = t.run_id AND r.deleted_at IS NULL
+              CROSS JOIN workflow w ON w.id = r.workflow_id
+             WHERE t.tenant_id = ?1 AND t.assignee = ?6 AND t.id < ?3 AND t.status <= 1 AND (1 << t.status) & ?5 <> 0
+               AND (?7 IS NULL OR instr(t.roles, ?7) > 0) AND (?8 IS NULL OR t.run_id = ?8) AND (?9 IS NULL OR t.name = ?9)
+               AND (NOT ?10 OR t.due_at < holdfast_now()) AND (?2 IS NULL OR true)
+             ORDER BY t.id DESC LIMIT ?4) c) p
+ CROSS JOIN task t ON t.rowid = p.place
+ CROSS JOIN run r ON r.tenant_id = t.tenant_id AND r.id = t.run_id AND r.deleted_at IS NULL
+ CROSS JOIN workflow w ON w.id = r.workflow_id
+ WHERE p.total - p.own <= ?11 ORDER BY p.id DESC;
 
 -- name: list_assigned_due_tasks
--- The same, by the time when they are due. Served by task_assigned_due. Serves: hf_task_list.
+-- The same, by the time when they are due. Ends with the one with which they hold more than `bytes`; total is what
+-- they hold so far. Served by task_assigned_due. Serves: hf_task_list.
 -- takes: one (tenant int, cursor_due bigint, cursor uuid, most int, statuses int, assignee text, role text, run uuid,
---   name text, overdue bool)
+--   name text, overdue bool, bytes bigint)
 -- gives: (id uuid, run uuid, workflow text, name text, status int, version bigint, assignee text, roles text, payload
 --   text, form text, outcome text, result text, due_at bigint, created_at bigint, updated_at bigint, completed_at
---   bigint)
+--   bigint, due bigint, own int, total bigint)
 SELECT t.id, t.run_id, w.name, t.name, t.status, t.version, t.assignee, t.roles, t.payload, t.form, t.outcome, t.result,
-       t.due_at, t.created_at, t.updated_at, t.completed_at
-  FROM task t INDEXED BY task_assigned_due
-  CROSS JOIN run r ON r.tenant_id = t.tenant_id AND r.id = t.run_id AND r.deleted_at IS NULL
-  CROSS JOIN workflow w ON w.id = r.workflow_id
- WHERE t.tenant_id = ?1 AND t.assignee = ?6 AND coalesce(t.due_at, 9223372036854775807) >= ?2
-   AND (coalesce(t.due_at, 9223372036854775807), t.id) > (?2, ?3)
-   AND t.status <= 1 AND (1 << t.status) & ?5 <> 0 AND (?7 IS NULL OR instr(t.roles, ?7) > 0)
-   AND (?8 IS NULL OR t.run_id = ?8) AND (?9 IS NULL OR t.name = ?9) AND (NOT ?10 OR t.due_at < holdfast_now())
- ORDER BY coalesce(t.due_at, 9223372036854775807), t.id LIMIT ?4;
+       t.due_at, t.created_at, t.updated_at, t.completed_at, p.due, p.own, p.total
+  FROM (SELECT c.*, sum(c.own) OVER (ORDER BY c.due, c.id ROWS UNBOUNDED PRECEDING) AS total
+          FROM (
+            SELECT t.rowid AS place, coalesce(t.due_at, 9223372036854775807) AS due, t.id AS id,
+                   coalesce(length(CAST(t.payload AS BLOB)), 0) + coalesce(length(CAST(t.form AS BLOB)), 0)
+                       + coalesce(length(CAST(t.result AS BLOB)), 0) AS own
+              FROM task t INDEXED BY task_assigned_due
+              CROSS JOIN run r ON r.tenant_id = t.tenant_id AND r.id = t.run_id AND r.deleted_at IS NULL
+              CROSS JOIN workflow w ON w.id = r.workflow_id
+             WHERE t.tenant_id = ?1 AND t.assignee = ?6 AND coalesce(t.due_at, 9223372036854775807) >= ?2
+               AND (coalesce(t.due_at, 9223372036854775807), t.id) > (?2, ?3)
+               AND t.status <= 1 AND (1 << t.status) & ?5 <> 0 AND (?7 IS NULL OR instr(t.roles, ?7) > 0)
+               AND (?8 IS NULL OR t.run_id = ?8) AND (?9 IS NULL OR t.name = ?9) AND (NOT ?10 OR t.due_at < holdfast_now())
+             ORDER BY coalesce(t.due_at, 9223372036854775807), t.id LIMIT ?4) c) p
+ CROSS JOIN task t ON t.rowid = p.place
+ CROSS JOIN run r ON r.tenant_id = t.tenant_id AND r.id = t.run_id AND r.deleted_at IS NULL
+ CROSS JOIN workflow w ON w.id = r.workflow_id
+ WHERE p.total - p.own <= ?11 ORDER BY p.due, p.id;
 
 -- name: list_run_tasks
--- Tasks of one run, newest first. Served by task_run. Serves: hf_task_list.
+-- Tasks of one run, newest first. Ends with the one with which they hold more than `bytes`; total is what they hold
+-- so far. Served by task_run. Serves: hf_task_list.
 -- takes: one (tenant int, cursor_due bigint, cursor uuid, most int, statuses int, assignee text, role text, run uuid,
---   name text, overdue bool)
+--   name text, overdue bool, bytes bigint)
 -- gives: (id uuid, run uuid, workflow text, name text, status int, version bigint, assignee text, roles text, payload
 --   text, form text, outcome text, result text, due_at bigint, created_at bigint, updated_at bigint, completed_at
---   bigint)
+--   bigint, own int, total bigint)
 SELECT t.id, t.run_id, w.name, t.name, t.status, t.version, t.assignee, t.roles, t.payload, t.form, t.outcome, t.result,
-       t.due_at, t.created_at, t.updated_at, t.completed_at
-  FROM task t INDEXED BY task_run
-  CROSS JOIN run r ON r.tenant_id = t.tenant_id AND r.id = t.run_id AND r.deleted_at IS NULL
-  CROSS JOIN workflow w ON w.id = r.workflow_id
- WHERE t.tenant_id + 0 = ?1 AND t.run_id = ?8 AND t.id < ?3 AND (1 << t.status) & ?5 <> 0
-   AND (?6 IS NULL OR t.assignee = ?6) AND (?7 IS NULL OR instr(t.roles, ?7) > 0) AND (?9 IS NULL OR t.name = ?9)
-   AND (NOT ?10 OR t.due_at < holdfast_now()) AND (?2 IS NULL OR true)
- ORDER BY t.id DESC LIMIT ?4;
+       t.due_at, t.created_at, t.updated_at, t.completed_at, p.own, p.total
+  FROM (SELECT c.*, sum(c.own) OVER (ORDER BY c.id DESC ROWS UNBOUNDED PRECEDING) AS total
+          FROM (
+            SELECT t.rowid AS place, t.id AS id,
+                   coalesce(length(CAST(t.payload AS BLOB)), 0) + coalesce(length(CAST(t.form AS BLOB)), 0)
+                       + coalesce(length(CAST(t.result AS BLOB)), 0) AS own
+              FROM task t INDEXED BY task_run
+              CROSS JOIN run r ON r.tenant_id = t.tenant_id AND r.id = t.run_id AND r.deleted_at IS NULL
+              CROSS JOIN workflow w ON w.id = r.workflow_id
+             WHERE t.tenant_id + 0 = ?1 AND t.run_id = ?8 AND t.id < ?3 AND (1 << t.status) & ?5 <> 0
+               AND (?6 IS NULL OR t.assignee = ?6) AND (?7 IS NULL OR instr(t.roles, ?7) > 0) AND (?9 IS NULL OR t.name = ?9)
+               AND (NOT ?10 OR t.due_at < holdfast_now()) AND (?2 IS NULL OR true)
+             ORDER BY t.id DESC LIMIT ?4) c) p
+ CROSS JOIN task t ON t.rowid = p.place
+ CROSS JOIN run r ON r.tenant_id = t.tenant_id AND r.id = t.run_id AND r.deleted_at IS NULL
+ CROSS JOIN workflow w ON w.id = r.workflow_id
+ WHERE p.total - p.own <= ?11 ORDER BY p.id DESC;
