@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernel/chores.h"
 #include "kernel/claim.h"
 #include "util/buffer.h"
 #include "util/error.h"
@@ -228,13 +227,6 @@ hf_code hf__claim_journal(struct hf__batch *batch, hf_error *err)
     return hf__batch_send(batch, HF__STMT_JOURNAL_CLAIMS, err);
 }
 
-/* SQL functions start chores with the attempts of every workflow. */
-static int attempts_of(const hf_run *run, int most)
-{
-    bool chore = strncmp(run->workflow, HF__CHORE_PREFIX, strlen(HF__CHORE_PREFIX)) == 0;
-    return chore && most < HF__CHORE_ATTEMPTS ? HF__CHORE_ATTEMPTS : most;
-}
-
 static void read_claimed(hf_claimed *claimed, const struct hf__cell *c)
 {
     hf_run *run = &claimed->run;
@@ -246,7 +238,7 @@ static void read_claimed(hf_claimed *claimed, const struct hf__cell *c)
     run->key = hf__as_text(c[5]);
     run->priority = (int)hf__as_number(c[6]);
     run->attempt = (int)hf__as_number(c[7]);
-    run->max_attempts = attempts_of(run, (int)hf__as_number(c[8]));
+    run->max_attempts = (int)hf__as_number(c[8]);
     run->version = hf__as_number(c[9]);
     run->revision = hf__as_number(c[10]);
     run->run_at = run->lease_until = hf__as_number(c[12]);

@@ -26,6 +26,12 @@ static hf_code folder_failed(const char *folder, int error_number, hf_error *err
                     folder, strerror(error_number));
 }
 
+static hf_code path_too_long(hf_error *err)
+{
+    return hf__fail(err, HF_INVALID, "the path of the database is too long; SQLite allows %d bytes",
+                    LONGEST_PATH);
+}
+
 /* "orders.db" -> "/where/we/are/orders.db", so that a later chdir changes nothing. */
 static hf_code resolve_folder(const char *path, char out[PATH_MAX], hf_error *err)
 {
@@ -42,8 +48,7 @@ static hf_code resolve_folder(const char *path, char out[PATH_MAX], hf_error *er
         return folder_failed(folder, errno, err);
     size_t length = strlen(out);
     if (length + 1 + strlen(name) > LONGEST_PATH)
-        return hf__fail(err, HF_INVALID, "the path %s is too long; SQLite allows %d bytes", path,
-                        LONGEST_PATH);
+        return path_too_long(err);
     if (length > 1)
         out[length++] = '/';
     strcpy(out + length, name);
@@ -66,10 +71,7 @@ static hf_code resolve_path(const char *path, char out[PATH_MAX], hf_error *err)
         return hf__fail(err, HF_INVALID,
                         "the URL names no file; write sqlite:orders.db or sqlite:" MEMORY);
     if (strlen(path) > LONGEST_PATH)
-        return hf__fail(err, HF_INVALID,
-                        "the path of the database is too long; SQLite allows %d "
-                        "bytes",
-                        LONGEST_PATH);
+        return path_too_long(err);
     if (strchr(path, '?'))
         return hf__fail(err, HF_INVALID, "a SQLite store has no settings: leave out \"%.60s\"",
                         strchr(path, '?'));
