@@ -89,29 +89,32 @@ void pg_do(PGconn *pg, const char *format, ...)
     PQclear(result);
 }
 
-static const char *first_value(PGconn *pg, PGresult *result)
+static const char *first_value(PGconn *pg, const PGresult *result)
 {
     must_work(pg, result);
-    const char *value = keep(PQntuples(result) > 0 ? PQgetvalue(result, 0, 0) : "");
-    PQclear(result);
-    return value;
+    return PQntuples(result) > 0 ? PQgetvalue(result, 0, 0) : "";
 }
 
+/* Keeps no text: whoever asks for a number again and again must not push out what others still read. */
 int64_t pg_number(PGconn *pg, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    const char *value = first_value(pg, execute(pg, format, args));
+    PGresult *result = execute(pg, format, args);
     va_end(args);
-    return atoll(value);
+    int64_t number = atoll(first_value(pg, result));
+    PQclear(result);
+    return number;
 }
 
 const char *pg_text(PGconn *pg, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    const char *value = first_value(pg, execute(pg, format, args));
+    PGresult *result = execute(pg, format, args);
     va_end(args);
+    const char *value = keep(first_value(pg, result));
+    PQclear(result);
     return value;
 }
 

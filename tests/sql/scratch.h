@@ -34,7 +34,7 @@ PGconn *pg_connect(const char *url);
 /* Each stops the test when the statement fails. */
 void pg_do(PGconn *pg, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int64_t pg_number(PGconn *pg, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* The first value; "" for null or nothing. Good until the next 16 calls. */
+/* The first value; "" for null or nothing. Good until the next 16 calls of it. */
 const char *pg_text(PGconn *pg, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The SQLSTATE with which a statement is refused; "" when it works. */
 const char *pg_refusal(PGconn *pg, const char *format, ...) __attribute__((format(printf, 2, 3)));
