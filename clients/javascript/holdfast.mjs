@@ -258,7 +258,10 @@ export class Client {
 
     /** What the run remembers. @param {string} run @returns {Promise<any[]>} */
     async steps(run) {
-        return (await this.ask('GET', `/runs/${run}/steps`)).items;
+        const steps = [];
+        for await (const step of this.#pages(`/runs/${run}/steps`, {}))
+            steps.push(step);
+        return steps;
     }
 
     /** The run when it has ended. A HoldfastError `timeout` when that takes longer than `timeout` seconds. A server that is

@@ -267,7 +267,7 @@ class Client:
 
     def steps(self, run: str) -> List[Dict[str, Any]]:
         """What the run remembers."""
-        return self.ask("GET", f"/runs/{run}/steps")["items"]
+        return [*self._pages(f"/runs/{run}/steps", {})]
 
     def wait(self, run: str, timeout: Optional[float] = None) -> Dict[str, Any]:
         """The run when it has ended. TimeoutError when that takes longer than `timeout` seconds. A server that is away

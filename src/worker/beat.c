@@ -114,6 +114,16 @@ bool hf__beat_lapsed(hf_ctx *turn)
     return lapsed;
 }
 
+/* A suspect that has lived until its first heartbeat need not be alone any longer. worker->lock is held. */
+static void give_company(hf_ctx *turn)
+{
+    if (!turn->alone)
+        return;
+    turn->alone = false;
+    turn->worker->alone--;
+    hf__claimer_prompt(turn->worker);
+}
+
 /* Leases younger than half a period can wait for the next beat, so that short runs cost no
  * heartbeats; after an alarm, a second. Returns NULL if there is nothing to prolong. worker->lock is held. */
 static struct pulse *gather(hf_worker *worker, bool alarmed)
@@ -127,6 +137,7 @@ static struct pulse *gather(hf_worker *worker, bool alarmed)
         if (turn->extended_at > young || turn->haul->standing != HF__CLAIM_KEPT)
             continue;
         turn->extended_at = pulse->at;
+        give_company(turn);
         pulse->tenants[pulse->count] = turn->master->id;
         pulse->held[pulse->count++] = (hf_held){
             .run = turn->claimed->run.id,

@@ -151,20 +151,20 @@ static void a_paused_workflow_keeps_no_idle_hand_from_work(void **state)
 /* ---- Suspects ---- */
 
 /* A run that lost two holders: it is claimed alone. */
-static hf_id trigger_suspect(void)
+static hf_id trigger_suspect(hf_handler handler)
 {
     world_define("shop.killer.v1", 5, 0, 0);
     hf_id id = world_trigger("shop.killer.v1", NULL);
     world_claim_and_die("shop.killer.v1");
     world_claim_and_die("shop.killer.v1");
-    world_handle("shop.killer.v1", do_nothing, NULL);
+    world_handle("shop.killer.v1", handler, NULL);
     return id;
 }
 
 static void what_must_wait_does_not_take_the_place_of_what_need_not(void **state)
 {
     (void)state;
-    hf_id suspect = trigger_suspect();
+    hf_id suspect = trigger_suspect(do_nothing);
     start_busy_work();
     hf_id id = start_with_a_long_run(HF_HOURS(1));
     world_trigger("shop.busy.v1", NULL);
@@ -176,7 +176,7 @@ static void what_must_wait_does_not_take_the_place_of_what_need_not(void **state
 static void a_suspect_is_done_beside_others_when_there_is_no_quiet_moment(void **state)
 {
     (void)state;
-    hf_id suspect = trigger_suspect();
+    hf_id suspect = trigger_suspect(do_nothing);
     start_busy_work();
     hf_id id = start_with_a_long_run(SOON_TIRED);
     world_trigger("shop.busy.v1", NULL);
@@ -188,7 +188,7 @@ static void a_suspect_is_done_beside_others_when_there_is_no_quiet_moment(void *
 static void a_suspect_is_done_though_no_hand_is_ever_idle_for_long(void **state)
 {
     (void)state;
-    hf_id suspect = trigger_suspect();
+    hf_id suspect = trigger_suspect(do_nothing);
     start_busy_work();
     for (int i = 0; i < 20; i++)
         world_trigger("shop.busy.v1", NULL);
@@ -203,7 +203,7 @@ static void a_suspect_gives_its_slot_back_though_its_worker_is_never_idle(void *
     hf_workflow limit = { .name = "shop.killer.v1", .max_running = 1 };
     (void)state;
     assert_ok(hf_workflow_put(world.client, &limit, HF_SET_MAX_RUNNING, NULL));
-    hf_id suspect = trigger_suspect();
+    hf_id suspect = trigger_suspect(do_nothing);
     hf_id next = world_trigger("shop.killer.v1", NULL);
     hf_id id = start_with_a_long_run(SOON_TIRED);
     world_expect(suspect, HF_SUCCEEDED);
@@ -211,11 +211,24 @@ static void a_suspect_gives_its_slot_back_though_its_worker_is_never_idle(void *
     let_go_of(id);
 }
 
+static void a_suspect_that_takes_long_is_not_alone_for_ever(void **state)
+{
+    (void)state;
+    hf_id suspect = trigger_suspect(take_long);
+    start_busy_work();
+    world.worker->heartbeat = HF_MILLISECONDS(100);
+    world_start();
+    world_await(&held_up, 1);
+    world_trigger("shop.busy.v1", NULL);
+    expect_it_goes_on();
+    let_go_of(suspect);
+}
+
 static void what_needs_no_handler_is_ended_at_once(void **state)
 {
     hf_workflow limit = { .name = "shop.killer.v1", .max_running = 1, .max_attempts = 2 };
     (void)state;
-    hf_id exhausted = trigger_suspect();
+    hf_id exhausted = trigger_suspect(do_nothing);
     assert_ok(
         hf_workflow_put(world.client, &limit, HF_SET_MAX_RUNNING | HF_SET_MAX_ATTEMPTS, NULL));
     hf_id next = world_trigger("shop.killer.v1", NULL);
@@ -235,6 +248,7 @@ int main(void)
         TEST(a_suspect_is_done_beside_others_when_there_is_no_quiet_moment),
         TEST(a_suspect_is_done_though_no_hand_is_ever_idle_for_long),
         TEST(a_suspect_gives_its_slot_back_though_its_worker_is_never_idle),
+        TEST(a_suspect_that_takes_long_is_not_alone_for_ever),
         TEST(what_needs_no_handler_is_ended_at_once),
     };
     return world_run_tests("worker suspects", tests, sizeof tests / sizeof *tests);
