@@ -200,7 +200,13 @@ export class Client {
      * @param {string} method @param {string} path @param {Json} [body] @param {number} [wait]
      * @param {AbortSignal} [signal] hangs up @returns {Promise<any>} */
     async ask(method, path, body, wait = 0, signal = undefined) {
-        const limit = AbortSignal.timeout((this.#timeout + wait) * 1000);
+        // Its timer keeps the process alive: a fetch whose connection has gone may be left with nothing that does.
+        const over = new AbortController();
+        const hangUp = () => over.abort(signal.reason);
+        const timer = setTimeout(() => over.abort(new Error('no answer in time')), (this.#timeout + wait) * 1000);
+        signal?.addEventListener('abort', hangUp);
+        if (signal?.aborted)
+            hangUp();
         let status;
         let text;
         try {
@@ -208,12 +214,15 @@ export class Client {
                 method,
                 headers: body === undefined ? this.#headers : { ...this.#headers, 'Content-Type': 'application/json' },
                 body: body === undefined ? undefined : JSON.stringify(body),
-                signal: signal ? AbortSignal.any([limit, signal]) : limit,
+                signal: over.signal,
             });
             status = response.status;
             text = await response.text();
         } catch (error) {
             throw new Unavailable('unavailable', `${method} ${path}: ${error.cause?.message ?? error.message}`);
+        } finally {
+            clearTimeout(timer);
+            signal?.removeEventListener('abort', hangUp);
         }
         return this.#read(status, text);
     }

@@ -48,6 +48,8 @@ void check_open(struct world *world)
     sql->unseen = prepare(world, "SELECT min(visible_at) FROM signal WHERE run_id = ?1 AND "
                                  "consumed_at IS NULL AND type <> 'child' AND NOT (position <= ?2 "
                                  "AND visible_at <= ?3)");
+    sql->unseen_failure = prepare(world, "SELECT max(failed_child) FROM signal WHERE run_id = ?1 "
+                                         "AND consumed_at IS NULL AND position > ?2");
     sql->lines = prepare(world, "SELECT count(*) FROM event WHERE run_id = ?1 AND kind = 2 AND "
                                 "step = ?2 AND version <= ?3 AND name = ?4");
     sql->saved = prepare(world, "SELECT count(*) FROM event WHERE run_id = ?1 AND kind = 2 AND "
@@ -97,12 +99,12 @@ void check_open(struct world *world)
 void check_close(struct world *world)
 {
     struct check_statements *sql = &world->sql;
-    sqlite3_stmt *all[] = { sql->commits, sql->arrivals, sql->orphans,    sql->row,
-                            sql->events,  sql->mail,     sql->marks,      sql->changes,
-                            sql->steps,   sql->signal,   sql->made,       sql->unseen,
-                            sql->lines,   sql->saved,    sql->steps_told, sql->results,
-                            sql->totals,  sql->consumed, sql->outbox,     sql->held,
-                            sql->due,     sql->debounces };
+    sqlite3_stmt *all[] = { sql->commits,        sql->arrivals, sql->orphans,  sql->row,
+                            sql->events,         sql->mail,     sql->marks,    sql->changes,
+                            sql->steps,          sql->signal,   sql->made,     sql->unseen,
+                            sql->unseen_failure, sql->lines,    sql->saved,    sql->steps_told,
+                            sql->results,        sql->totals,   sql->consumed, sql->outbox,
+                            sql->held,           sql->due,      sql->debounces };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         sqlite3_finalize(all[i]);
 }
@@ -246,16 +248,21 @@ static void check_wake_up(struct world *world, const struct known *known, const 
                hf_status_name(row->status));
 }
 
-/* A function leaves mail of other names where it is: only what its wait did not know must wake it. */
-static int64_t unseen_mail(struct world *world, const struct known *known, int64_t wait_version)
+/* A function leaves mail of other names and ends of other children where they are: only what its wait did not know must
+ * wake it. */
+static void leave_out_seen(struct world *world, const struct known *known, int64_t wait_version,
+                           struct row *row)
 {
-    sqlite3_stmt *stmt = ask(world->sql.unseen, &known->id, NULL);
     const struct look *look = known->story->looks;
     while (look && look->version != wait_version)
         look = look->next;
-    sqlite3_bind_int64(stmt, 2, look ? look->seen_position : 0);
-    sqlite3_bind_int64(stmt, 3, look ? look->seen_at : 0);
-    return first_number(stmt);
+    sqlite3_stmt *mail = ask(world->sql.unseen, &known->id, NULL);
+    sqlite3_bind_int64(mail, 2, look ? look->seen_position : 0);
+    sqlite3_bind_int64(mail, 3, look ? look->seen_at : 0);
+    row->next_mail = first_number(mail);
+    sqlite3_stmt *failure = ask(world->sql.unseen_failure, &known->id, NULL);
+    sqlite3_bind_int64(failure, 2, look ? look->seen_position : 0);
+    row->failed_child = first_number(failure) != 0;
 }
 
 static void check_row(struct world *world, const struct known *known, const struct row *row)
@@ -277,7 +284,7 @@ static void check_row(struct world *world, const struct known *known, const stru
     struct replay journal = replay_journal(world, known);
     struct row awaited = *row;
     if (known->story)
-        awaited.next_mail = unseen_mail(world, known, journal.wait_version);
+        leave_out_seen(world, known, journal.wait_version, &awaited);
     if (!finished)
         check_wake_up(world, known, &awaited);
     check_against_journal(world, known, row, &journal);

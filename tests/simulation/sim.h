@@ -154,6 +154,7 @@ struct check_statements {
     sqlite3_stmt *signal;
     sqlite3_stmt *made;
     sqlite3_stmt *unseen;
+    sqlite3_stmt *unseen_failure;
     sqlite3_stmt *lines;
     sqlite3_stmt *steps_told;
     sqlite3_stmt *saved;
