@@ -325,23 +325,30 @@ export function runPage({ main, signal, params, title }) {
   let known = 0; /* the last line that was read, or heard of */
   const isCut = () => story.count >= MOST_FOR_STORY;
   async function readStory() {
-    let page = await journal.start(0);
-    for (const event of page) story.add(event);
-    known = page.at(-1)?.seq ?? 0;
-    while (page.length === EVENTS && !isCut()) {
-      page = (await journal.page(known, EVENTS)).items;
-      for (const event of page) story.add(event);
-      known = page.at(-1)?.seq ?? known;
+    const first = await journal.start(0);
+    for (const event of first) story.add(event);
+    known = first.at(-1)?.seq ?? 0;
+    let more = !journal.atEnd; /* pages end by their size, too */
+    while (more && !isCut()) {
+      const { items, next } = await journal.page(known);
+      for (const event of items) story.add(event);
+      known = items.at(-1)?.seq ?? known;
+      more = next !== null;
     }
     if (isCut()) await readTail();
   }
 
   /* The timeline has its lines. How the run stands is told by the last ones, and by those that come. */
   async function readTail() {
-    const { items } = await journal.page(await journal.tail(known));
+    let after = await journal.tail(known);
     story.progress = null;
-    for (const event of items) story.hear(event);
-    known = items.at(-1)?.seq ?? known;
+    for (let more = true; more;) {
+      const { items, next } = await journal.page(after);
+      for (const event of items) story.hear(event);
+      after = items.at(-1)?.seq ?? after;
+      more = next !== null;
+    }
+    known = Math.max(known, after);
   }
 
   const layout = h('div', { class: 'run-page' },

@@ -158,6 +158,7 @@ static void read_delivery(struct hf__delivery *delivery, const struct hf__cell *
         .subject = hf__as_text(c[8]),
         .key = hf__as_text(c[9]),
         .trace = hf__as_text(c[10]),
+        .behind = hf__as_number(c[11]),
     };
 }
 

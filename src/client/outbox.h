@@ -22,6 +22,7 @@ struct hf__delivery {
     const char *subject;
     const char *key;
     const char *trace;
+    int64_t behind; /* how many there are up to range.after, at the same moment */
 };
 
 enum { HF__MOST_HELD = 3 };

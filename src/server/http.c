@@ -383,6 +383,8 @@ void hf__request_work(struct hf__request *request)
         hf__park_enter(request);
         return;
     }
+    if (request->calls == 0) /* its token may have been revoked while it waited for a hand */
+        hf__access_recall(request->server->access, request);
     call_handler(request);
     if (request->later) /* whoever answers may be at it already: nothing of it may be looked at */
         return;
@@ -458,6 +460,7 @@ static enum MHD_Result admit(struct hf__request *request)
         return take_or_refuse(request);
     }
     request->asking = true;
+    hf__sweep_busy(request->server->sweep, request->entry);
     if (set_aside(request))
         give_to_hand(request);
     return MHD_YES;
@@ -476,6 +479,7 @@ enum MHD_Result hf__on_request(void *arg, struct MHD_Connection *connection, con
     }
     if (request->asking) { /* was set aside at the headers, and goes on there */
         request->asking = false;
+        hf__sweep_idle(server->sweep, request->entry);
         return take_or_refuse(request);
     }
     if (*upload_size > 0) {

@@ -63,9 +63,10 @@ struct round {
     int limit;     /* events of the next page */
     struct item items[PAGE];
     size_t count;
-    int64_t reached;           /* the position of the last event that was read */
-    size_t delivered;          /* in this turn */
-    int failed_count;          /* in this turn, each of another run */
+    int64_t reached;  /* the position of the last event that was read */
+    int64_t left;     /* up to there, events that were not delivered, since the first failure */
+    size_t delivered; /* in this turn */
+    int failed_count; /* in this turn, each of another run */
     hf_id held[HF__MOST_HELD]; /* the runs of the first of them: their later events wait */
     int64_t failed_position;   /* of the one that was tried most */
     int failed_attempts;       /* of the same, before */
@@ -136,7 +137,9 @@ static int next_limit(const struct round *round, size_t bytes)
     return fit > PAGE ? PAGE : fit < 1 ? 1 : (int)fit;
 }
 
-/* What failed stays where it is, with all that waits behind it, and is passed by for the rest of the turn. */
+/* What failed stays where it is, with all that waits behind it, and is passed by for the rest of the turn. An event with a
+ * lower number may be committed meanwhile, and one of the same run after it: then the turn is over, and the next begins
+ * with that one. */
 static hf_code load_page(struct round *round, hf_error *err)
 {
     struct hf__delivery *deliveries = NULL;
@@ -150,6 +153,8 @@ static hf_code load_page(struct round *round, hf_error *err)
     hf__arena_reset(&round->page);
     hf_code code =
         hf__deliveries_load(round->client, &deliveries, &round->count, &range, &round->page, err);
+    if (code == HF_OK && round->count > 0 && range.after && deliveries[0].behind != round->left)
+        round->count = 0;
     for (size_t i = 0; code == HF_OK && i < round->count; i++) {
         round->items[i] = (struct item){ .delivery = &deliveries[i] };
         bytes += deliveries[i].payload ? strlen(deliveries[i].payload) : 0;
@@ -264,6 +269,8 @@ static hf_code deliver_page(struct round *round, hf_error *err)
         if (code == HF_OK)
             code = send_more(round, err);
     }
+    for (size_t i = 0; i < round->count; i++)
+        round->left += round->items[i].progress != DONE;
     hf_code recorded = record_page(round, code == HF_OK ? err : &ignored);
     return code == HF_OK ? recorded : code;
 }

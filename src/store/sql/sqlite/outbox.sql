@@ -49,12 +49,13 @@ SELECT id, name, url, secret, mode, max_failures FROM subscription WHERE tenant_
 
 -- name: load_deliveries
 -- The next events to deliver after a position, in order; those of the runs that are named come without what they carry.
--- Their run may be purged by now. Served by the primary keys. Serves: the dispatcher, removing a subscription.
+-- Their run may be purged by now. `behind`: how many there are up to that position. Served by the primary keys. Serves: the dispatcher, removing a subscription.
 -- takes: one (subscription uuid, after bigint, most int, held_1 uuid, held_2 uuid, held_3 uuid)
 -- gives: (position bigint, id uuid, run uuid, type text, payload text, created_at bigint, attempts int, workflow text,
---   subject text, key text, trace text)
+--   subject text, key text, trace text, behind bigint)
 SELECT d.position, o.id, o.run_id, o.type, CASE WHEN o.run_id IN (?4, ?5, ?6) THEN NULL ELSE o.payload END, o.created_at,
-       d.attempts, w.name, r.subject, r.key, r.trace
+       d.attempts, w.name, r.subject, r.key, r.trace,
+       (SELECT count(*) FROM delivery b WHERE b.subscription_id = ?1 AND b.position <= ?2)
   FROM delivery d
  CROSS JOIN outbox o ON o.id = d.outbox_id
   LEFT JOIN run r ON r.tenant_id = o.tenant_id AND r.id = o.run_id
