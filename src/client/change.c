@@ -1,5 +1,6 @@
 /* Changing runs: operators' actions, signals, bulk.
  * SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
 #include <string.h>
 
 #include "client/ask.h"
@@ -72,8 +73,10 @@ hf_code hf__steer(hf_client *client, hf_id run, const hf_signal_spec *spec, hf_e
 /* ---- Bulk ---- */
 
 /* One page of matching runs, each changed by an operation of its own; they share flushes. */
+/* `locked` counts those that other transactions kept to themselves: they do not save the others. */
 static hf_code change_page(hf_client *client, const hf_runs *page, hf_action action,
-                           const hf_change *change, hf_bulk_result *result, hf_error *err)
+                           const hf_change *change, hf_bulk_result *result, int64_t *locked,
+                           hf_error *err)
 {
     struct hf__op ops[BULK_PAGE];
     for (size_t i = 0; i < page->count; i++)
@@ -91,6 +94,8 @@ static hf_code change_page(hf_client *client, const hf_runs *page, hf_action act
         else if (ops[i].code == HF_NOT_ALLOWED || ops[i].code == HF_NOT_FOUND ||
                  ops[i].code == HF_REVISION)
             result->refused++;
+        else if (ops[i].code == HF_LOCKED)
+            ++*locked;
         else
             return hf__fail(err, ops[i].code, "%s", hf_code_meaning(ops[i].code));
     }
@@ -115,21 +120,27 @@ hf_code hf_bulk(hf_client *client, hf_bulk_result *out, const hf_filter *filter,
         return code;
 
     bool more = true;
+    int64_t locked = 0;
     while (code == HF_OK && more) {
         hf_runs *page = NULL;
         code = hf__list(client, &page, &pages, true, err);
         if (code != HF_OK)
             break;
-        code = change_page(client, page, action, change, out, err);
+        code = change_page(client, page, action, change, out, &locked, err);
         more = page->next != NULL;
         if (code == HF_OK)
             strcpy(out->next, more ? page->next : "");
         pages.cursor = out->next;
         hf_runs_free(page);
         if (filter->cursor)
-            out->matched = out->changed + out->refused;
+            out->matched = out->changed + out->refused + locked;
         if (code == HF_OK && progress && !progress(out, arg))
             break;
     }
+    if (code == HF_OK && locked > 0)
+        code = hf__fail(err, HF_LOCKED,
+                        "%" PRId64 " runs were left: other transactions keep them locked; end "
+                        "those, then try again",
+                        locked);
     return code;
 }

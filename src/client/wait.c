@@ -62,7 +62,8 @@ static void waiter_sleep(struct waiter *waiter, int64_t until)
     pthread_mutex_unlock(&waiter->mutex);
 }
 
-static hf_code mark(hf_client *client, hf_id run, enum hf__watch_level level, hf_error *err)
+hf_code hf__watch_try(hf_client *client, hf_id run, enum hf__watch_level level, bool *locked,
+                      hf_error *err)
 {
     struct hf__ask ask;
     struct hf__cell *c = hf__ask_begin(&ask, client->engine, HF__STMT_WATCH_RUN);
@@ -70,19 +71,9 @@ static hf_code mark(hf_client *client, hf_id run, enum hf__watch_level level, hf
     c[1] = hf__uuid(&run);
     c[2] = hf__number((int)level);
     hf_code code = hf__ask_send(&ask, err);
+    *locked = code == HF_OK && ask.out.nrows > 0 && hf__as_number(hf__table_row(&ask.out, 0)[0]);
     hf__ask_end(&ask);
     return code;
-}
-
-hf_code hf__watch_try(hf_client *client, hf_id run, enum hf__watch_level level, bool *locked,
-                      hf_error *err)
-{
-    hf_error why = { 0 };
-    hf_code code = mark(client, run, level, &why);
-    *locked = code == HF_STORE && strcmp(why.sqlstate, "55P03") == 0;
-    if (code != HF_OK && !*locked && err)
-        *err = why;
-    return *locked ? HF_OK : code;
 }
 
 int64_t hf__watch_pause(int tries)

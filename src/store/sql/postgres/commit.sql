@@ -297,13 +297,18 @@ SELECT n.run FROM unnest($1::int[], $2::uuid[]) AS n(tenant, run)
                OFFSET 0);
 
 -- name: watch_run
--- Marks an unfinished run so that its end (1) or every event (2) is told. Fails at once (55P03) where somebody else
--- holds the row: those who wait would hold a connection each. Served by the primary key of run. Serves: wait, follow.
+-- Marks an unfinished run so that its end (1) or every event (2) is told. Where somebody else holds the row it is not
+-- waited for, and that is given back: those who wait would hold a connection each. Served by the primary key of run.
+-- Serves: wait, follow.
 -- takes: one (tenant int, id uuid, level int)
--- gives: (status int)
-UPDATE holdfast.run r SET watched = greatest(r.watched, $3)::smallint
-  FROM (SELECT x.tenant_id, x.id FROM holdfast.run x
-         WHERE x.tenant_id = $1 AND x.id = $2 AND x.status <= 3 AND x.watched < $3
-           FOR NO KEY UPDATE NOWAIT) h
- WHERE r.tenant_id = h.tenant_id AND r.id = h.id
-RETURNING r.status::int;
+-- gives: (locked bool)
+WITH wanted AS MATERIALIZED (
+    SELECT x.id FROM holdfast.run x WHERE x.tenant_id = $1 AND x.id = $2 AND x.status <= 3 AND x.watched < $3),
+marked AS (
+    UPDATE holdfast.run r SET watched = greatest(r.watched, $3)::smallint
+      FROM (SELECT x.tenant_id, x.id FROM holdfast.run x
+             WHERE x.tenant_id = $1 AND x.id = $2 AND x.status <= 3 AND x.watched < $3
+               FOR NO KEY UPDATE SKIP LOCKED) h
+     WHERE r.tenant_id = h.tenant_id AND r.id = h.id
+    RETURNING r.id)
+SELECT true FROM wanted WHERE NOT EXISTS (SELECT 1 FROM marked);

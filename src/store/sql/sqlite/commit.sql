@@ -201,7 +201,7 @@ SELECT ?2 WHERE EXISTS (SELECT 1 FROM run c WHERE c.tenant_id = ?1 AND c.parent 
 -- Marks an unfinished run so that its end (1) or every event (2) is told. Served by the primary key of run. Serves:
 -- wait, follow.
 -- takes: one (tenant int, id uuid, level int)
--- gives: (status int)
+-- gives: (locked bool)
 UPDATE run SET watched = max(watched, ?3)
  WHERE tenant_id = ?1 AND id = ?2 AND status <= 3 AND watched < ?3
-RETURNING status;
+RETURNING 0;
