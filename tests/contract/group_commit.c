@@ -534,6 +534,29 @@ static void closing_does_not_wait_for_a_lock(void **state)
     succeed(held);
 }
 
+static void a_bulk_change_goes_on_past_a_run_that_stays_locked(void **state)
+{
+    enum { RUNS = 250 }; /* more than a page */
+    hf_filter filter = HF_FILTER_INIT;
+    hf_bulk_result result = { 0 };
+    hf_id newest = { { 0 } };
+    (void)state;
+    if (fx.backend != BACKEND_POSTGRES)
+        skip();
+    for (int i = 0; i < RUNS; i++)
+        newest = trigger(WORK);
+    filter.workflow = WORK;
+    lock(newest);
+    assert_int_equal(
+        hf_bulk(fx.client, &result, &filter, HF_CANCEL, NULL, false, NULL, NULL, &fx.error),
+        HF_LOCKED);
+    sql("COMMIT");
+    assert_int_equal(result.changed, RUNS - 1);
+    assert_int_equal(get(newest)->status, HF_PENDING);
+    assert_ok(hf_bulk(fx.client, &result, &filter, HF_CANCEL, NULL, false, NULL, NULL, &fx.error));
+    assert_int_equal(result.changed, 1);
+}
+
 static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(one_bad_operation_among_a_hundred_fails_alone),
     CONTRACT_TEST(a_hundred_callers_at_once_are_each_answered_for_themselves),
@@ -553,5 +576,6 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(big_ends_of_a_locked_parents_children_let_all_others_pass),
     CONTRACT_TEST(who_bears_locks_outwaits_those_who_do_not),
     CONTRACT_TEST(closing_does_not_wait_for_a_lock),
+    CONTRACT_TEST(a_bulk_change_goes_on_past_a_run_that_stays_locked),
 };
 CONTRACT("group_commit", tests)
