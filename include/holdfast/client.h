@@ -217,7 +217,8 @@ typedef struct hf_bulk_result {
 typedef bool (*hf_bulk_progress)(const hf_bulk_result *so_far, void *arg);
 
 /* Applies `action` to all runs that match; what was changed before an error stays changed. `dry_run` only counts.
- * `progress` may be NULL. One that was stopped goes on where it was with out->next as the filter's cursor. */
+ * `progress` may be NULL. One that was stopped goes on where it was with out->next as the filter's cursor. HF_LOCKED: all is
+ * done but for runs that other transactions kept locked. */
 HF_PUBLIC hf_code hf_bulk(hf_client *client, hf_bulk_result *out, const hf_filter *filter,
                           hf_action action, const hf_change *change, bool dry_run,
                           hf_bulk_progress progress, void *arg, hf_error *err) HF_MUST_CHECK;
