@@ -460,6 +460,14 @@ enum outcome { GOT_SOME, GOT_NONE, STORE_FAILED };
 
 #define WIDER 8
 
+static bool stopping(hf_worker *worker)
+{
+    pthread_mutex_lock(&worker->lock);
+    bool stop = worker->stopping;
+    pthread_mutex_unlock(&worker->lock);
+    return stop;
+}
+
 /* A claim, if there is capacity for it. One for few runs looks at few heads. What is due there may be locked, or wait for other
  * hands; then those count as spent by now, and more of the others have their turn. */
 static enum outcome try_claim(struct claimer *claimer, enum hf__wish wish)
@@ -481,7 +489,8 @@ static enum outcome try_claim(struct claimer *claimer, enum hf__wish wish)
     do {
         got = claim(claimer, &pick, hands > 0 ? hands : 0, wish);
         pick.breadth = pick.breadth < INT_MAX / WIDER ? pick.breadth * WIDER : INT_MAX;
-    } while (got == 0 && !worker->heads.stale && hf__heads_due(&worker->heads));
+    } while (got == 0 && !stopping(worker) && !worker->heads.stale &&
+             hf__heads_due(&worker->heads));
     if (got < 0)
         return STORE_FAILED;
     if (got > 0)
@@ -587,14 +596,6 @@ static int64_t round_of(struct claimer *claimer)
         return STORE_PAUSE;
     }
     return hf__heads_due(&worker->heads) ? fetch(claimer) : time_to_sleep(claimer);
-}
-
-static bool stopping(hf_worker *worker)
-{
-    pthread_mutex_lock(&worker->lock);
-    bool stop = worker->stopping;
-    pthread_mutex_unlock(&worker->lock);
-    return stop;
 }
 
 void *hf__claimer_main(void *arg)
