@@ -36,6 +36,30 @@ log()
     [ "${lines[1]}" = $'failed\tgcc/probe/ended with fail, status 23' ]
 }
 
+# once_more NAME RESULT RETURNCODE OUTPUT: whether such a test gets a second try.
+once_more()
+{
+    jq -cn --arg name "$1" --arg result "$2" --argjson code "$3" --arg out "$4" \
+        '{name: $name, stderr: $out, result: $result, returncode: $code}' >log.json
+    [ -n "$("$HOLDFAST_SOURCE/tools/tally.py" --once-more log.json)" ]
+}
+
+never_again()
+{
+    if once_more "$@"; then return 1; fi
+}
+
+@test "only what may have been overtaken is tried once more" {
+    once_more "holdfast:server / routes" FAIL 1 "too late"
+    once_more "holdfast:server / routes" TIMEOUT -15 ""
+    never_again "holdfast:server / routes" OK 0 ""
+    never_again "holdfast:server / routes" FAIL -11 ""
+    never_again "holdfast:server / routes" FAIL 66 "WARNING: ThreadSanitizer: data race (pid=7)"
+    never_again "holdfast:server / routes" FAIL 1 "x.c:1:2: runtime error: signed integer overflow"
+    never_again "holdfast:crash / crash_kill_sqlite" FAIL 1 "a run is lost"
+    never_again "holdfast:simulation / simulation" FAIL 1 "seed 7"
+}
+
 @test "a test without cases counts by its exit status" {
     log OK 0 'all is well'
     [ "$output" = $'passed\tgcc/probe' ]
