@@ -547,6 +547,23 @@ static void cancelling_children_is_not_given_up(void **state)
     }
 }
 
+static void many_parents_are_cancelled_at_once(void **state)
+{
+    enum { FAMILIES = 5 };
+    const hf_claimed *parents[FAMILIES];
+    hf_filter filter = HF_FILTER_INIT;
+    hf_bulk_result result;
+    (void)state;
+    for (int i = 0; i < FAMILIES; i++)
+        parents[i] = hold_parent();
+    for (int i = 0; i < FAMILIES; i++)
+        start(parents[i], 2, 2, false);
+    filter.workflow = WORK;
+    assert_ok(hf_bulk(fx.client, &result, &filter, HF_CANCEL, NULL, false, NULL, NULL, &fx.error));
+    assert_int_equal(result.changed, FAMILIES);
+    assert_int_equal(claim_of("holdfast.cancel_children", 10)->count, FAMILIES);
+}
+
 static void cancelling_a_parent_whose_children_have_ended_starts_nothing(void **state)
 {
     const hf_claimed *parent = hold_parent();
@@ -637,6 +654,7 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(the_engines_own_workflows_are_started_by_nobody_else),
     CONTRACT_TEST(cancelling_a_parent_starts_a_run_that_cancels_its_children),
     CONTRACT_TEST(cancelling_children_is_not_given_up),
+    CONTRACT_TEST(many_parents_are_cancelled_at_once),
     CONTRACT_TEST(cancelling_a_parent_whose_children_have_ended_starts_nothing),
     CONTRACT_TEST(the_end_of_a_child_whose_parent_has_succeeded_goes_nowhere),
     CONTRACT_TEST(a_child_that_ends_after_its_parent_failed_is_there_when_that_is_retried),

@@ -1,6 +1,7 @@
 -- name: create_workflow
--- Registers a workflow with its lane, or nothing when it exists. Serves: workflow create, worker registration.
--- takes: one (tenant int, name text)
+-- Registers workflows with their lanes, where they do not exist. Serves: workflow create, worker registration, the
+-- engine's own runs.
+-- takes: rows (tenant int, name text)
 -- gives: (lane int)
 INSERT INTO workflow (tenant_id, name, lane, created_at, updated_at)
 SELECT ?1, ?2, coalesce((SELECT max(id) FROM lane), 0) + 2 & ~1, holdfast_now(), holdfast_now()
