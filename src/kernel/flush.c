@@ -449,10 +449,12 @@ static hf_code flush_once(struct hf__flusher *flusher, struct hf__op **ops, size
     return code;
 }
 
+/* Or somebody has cancelled the statement. */
 static bool lost_a_race(const hf_error *err)
 {
     return err->code == HF_STORE &&
-           (strcmp(err->sqlstate, "40001") == 0 || strcmp(err->sqlstate, "40P01") == 0);
+           (strcmp(err->sqlstate, "40001") == 0 || strcmp(err->sqlstate, "40P01") == 0 ||
+            strcmp(err->sqlstate, "57014") == 0);
 }
 
 /* A new run had no lane: a null where there must be none (PostgreSQL). Its lane was remembered, and removed meanwhile. */

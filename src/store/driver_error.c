@@ -5,9 +5,11 @@
 
 bool hf__error_is_data(const hf_error *err)
 {
-    /* SQLSTATE classes: cardinality violation, data exception, integrity constraint violation,
-     * program limit exceeded */
-    static const char *const data_classes[] = { "21", "22", "23", "54" };
+    /* SQLSTATE classes: triggered action exception, cardinality violation, data exception, integrity constraint violation,
+     * triggered data change violation, external routine exceptions, check option violation, program limit exceeded,
+     * what a trigger of the users' own raises, internal error: such as a row that is corrupt */
+    static const char *const data_classes[] = { "09", "21", "22", "23", "27", "38",
+                                                "39", "44", "54", "P0", "XX" };
 
     if (!err || err->code != HF_STORE)
         return false;

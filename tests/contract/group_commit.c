@@ -65,6 +65,43 @@ static void one_bad_operation_among_a_hundred_fails_alone(void **state)
                      49);
 }
 
+/* A trigger that users have made themselves, on the table of runs. */
+static void refuse_runs_of_subject(const char *subject)
+{
+    sql("CREATE FUNCTION public.refuse_one() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$BEGIN RAISE EXCEPTION 'not this one'; END$$");
+    sql("CREATE TRIGGER refuse_one BEFORE UPDATE ON holdfast.run FOR EACH ROW "
+        "WHEN (NEW.subject = '%s') EXECUTE FUNCTION public.refuse_one()",
+        subject);
+}
+
+static void what_a_trigger_of_the_users_own_refuses_fails_alone(void **state)
+{
+    enum { MANY = 20, BAD = 7 };
+    hf_trigger_spec spec = spec_of(WORK);
+    hf_transition ends[MANY];
+    struct hf__op ops[MANY];
+    (void)state;
+    if (fx.backend != BACKEND_POSTGRES) /* the others have no triggers but the engine's */
+        skip();
+    for (int i = 0; i < MANY; i++) {
+        spec.subject = i == BAD ? "refused" : NULL;
+        trigger_spec(&spec);
+    }
+    const hf_claims *claims = claim_as(WORKER, MANY);
+    assert_int_equal(claims->count, MANY);
+    refuse_runs_of_subject("refused");
+    for (int i = 0; i < MANY; i++) {
+        ends[i] = turn_of(&claims->items[i], HF_TURN_SUCCEED);
+        ops[i] = op_of(HF__OP_COMMIT);
+        ops[i].commit.transition = &ends[i];
+    }
+    apply(ops, MANY);
+    sql("DROP FUNCTION public.refuse_one CASCADE");
+    for (int i = 0; i < MANY; i++)
+        assert_int_equal(ops[i].code, claims->items[i].run.subject ? HF_STORE : HF_OK);
+}
+
 enum { CALLERS = 100 };
 
 struct caller {
@@ -559,6 +596,7 @@ static void a_bulk_change_goes_on_past_a_run_that_stays_locked(void **state)
 
 static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(one_bad_operation_among_a_hundred_fails_alone),
+    CONTRACT_TEST(what_a_trigger_of_the_users_own_refuses_fails_alone),
     CONTRACT_TEST(a_hundred_callers_at_once_are_each_answered_for_themselves),
     CONTRACT_TEST(of_two_commits_on_one_run_in_one_batch_the_first_wins),
     CONTRACT_TEST(a_commit_sees_the_signals_of_its_own_batch),

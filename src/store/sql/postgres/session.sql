@@ -4,7 +4,8 @@
 -- What settings cannot keep from a plan, a whole index read in place of some rows looked up, the statements do by
 -- their form: a sub-select with OFFSET 0 is performed for each row of parameters, and tenant_id = ANY (ARRAY[...])
 -- can be looked up in an index, but is no reason to read it in order. A lock that somebody else's transaction holds
--- is not waited for longer than lock_timeout, so that one run that is locked does not hold up all others.
+-- is not waited for longer than lock_timeout, so that one run that is locked does not hold up all others; no other limit
+-- of time, meant for other users of the database, ends a statement of many operations.
 -- A commit is answered when it is durable, whatever the server's default. Serves: every connection.
 -- only: postgres
 -- takes: one (local bool)
@@ -19,6 +20,7 @@ SELECT pg_catalog.set_config(s.name, s.value, $1)
                ('standard_conforming_strings', 'on'),
                ('idle_in_transaction_session_timeout', '60s'),
                ('lock_timeout', '300ms'),
+               ('statement_timeout', '0'),
                ('synchronous_commit', CASE pg_catalog.current_setting('synchronous_commit') WHEN 'off' THEN 'on'
                                       ELSE pg_catalog.current_setting('synchronous_commit') END),
                ('search_path', 'pg_catalog, pg_temp')) AS s (name, value);
