@@ -99,29 +99,6 @@ size_t hf__group_queued(struct hf__group *group)
     return atomic_load_explicit(&group->queued, memory_order_relaxed);
 }
 
-static size_t trigger_bytes(const hf_trigger_spec *spec, const hf_transition *initial)
-{
-    size_t bytes =
-        (spec->input ? strlen(spec->input) : 64) + (initial ? initial->child_count * 256 : 0);
-    for (size_t i = 0; initial && i < initial->event_count; i++)
-        bytes += 64 + (initial->events[i].data ? strlen(initial->events[i].data) : 0);
-    return bytes;
-}
-
-static size_t payload_bytes(const struct hf__op *op)
-{
-    if (op->kind == HF__OP_TRIGGER)
-        return trigger_bytes(op->trigger.spec, op->trigger.initial);
-    if (op->kind == HF__OP_COMMIT) {
-        const hf_transition *t = op->commit.transition;
-        return (t->state ? strlen(t->state) : 0) + (t->result ? strlen(t->result) : 0) +
-               t->child_count * 256;
-    }
-    if (op->kind == HF__OP_HEARTBEAT)
-        return op->heartbeat.count * 64;
-    return 64;
-}
-
 /* Those that were set aside are looked at from time to time, and once more at the end. Called with the mutex held. */
 static bool aside_is_due(const struct hf__group *group)
 {
@@ -142,7 +119,7 @@ static size_t take(struct hf__group *group, struct hf__op **ops)
         if (alone && count > 0)
             break;
         ops[count] = pop(queue);
-        bytes += payload_bytes(ops[count++]);
+        bytes += hf__op_bytes(ops[count++]);
         if (alone)
             break;
     }

@@ -173,6 +173,8 @@ typedef struct hf__op *(*hf__stand_by)(int32_t lane, const int *priority, void *
 
 /* As it must be before its first flush. Store trouble is borne until a time (monotonic us; 0: for ever). */
 void hf__op_begin(struct hf__op *op, int64_t give_up_at);
+/* About how much it writes. */
+size_t hf__op_bytes(const struct hf__op *op);
 /* The run that an operation is fenced on, or all zero (trigger, claim, heartbeat). */
 hf_id hf__op_run(const struct hf__op *op);
 
