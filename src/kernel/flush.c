@@ -466,12 +466,6 @@ static bool lost_a_lane(struct hf__flusher *flusher, const hf_error *err)
     return lost;
 }
 
-/* Somebody's transaction has one of the runs locked, for longer than the store waits. */
-static bool was_locked_out(const hf_error *err)
-{
-    return err->code == HF_STORE && strcmp(err->sqlstate, "55P03") == 0;
-}
-
 /* The store refused one operation's data: it ends alone. */
 static void end_refused(struct hf__op *op, const hf_error *err)
 {
@@ -496,9 +490,9 @@ hf_code hf__flush(struct hf__flusher *flusher, struct hf__op **ops, size_t count
         if (code == HF_OK || *unknown || !(lost_a_race(err) || lost_a_lane(flusher, err)))
             break;
     }
-    if (code == HF_OK || *unknown || !(hf__error_is_data(err) || was_locked_out(err)))
+    if (code == HF_OK || *unknown || !(hf__error_is_data(err) || hf__error_is_lock(err)))
         return code;
-    if (count == 1 && was_locked_out(err)) {
+    if (count == 1 && hf__error_is_lock(err)) {
         ops[0]->again = true;
         ops[0]->tries++;
         ops[0]->long_way = true; /* which passes over runs that are locked */

@@ -2,8 +2,11 @@
 #include "kernel/migrate.h"
 
 #include <string.h>
+#include <time.h>
 
 #include "util/error.h"
+
+enum { LOCKED_PAUSE_NS = 100000000 };
 
 /* The oldest schema a program must know to write to a store with the newest one: raised only by a migration that
  * programs of the version before cannot live with. */
@@ -52,8 +55,8 @@ static hf_code record(const struct hf__driver *driver, struct hf__conn *conn,
 }
 
 /* One migration and its record, in one transaction where the script allows it. */
-static hf_code apply(const struct hf__driver *driver, struct hf__conn *conn,
-                     const struct hf__migration *migration, hf_error *err)
+static hf_code try_once(const struct hf__driver *driver, struct hf__conn *conn,
+                        const struct hf__migration *migration, hf_error *err)
 {
     bool transaction = !strstr(migration->sql, "-- holdfast: no transaction");
     struct hf__arena arena;
@@ -76,6 +79,20 @@ done:
     if ((code != HF_OK || version >= migration->version) && transaction)
         driver->rollback(conn);
     hf__arena_free(&arena);
+    return code;
+}
+
+/* While others have a table locked, it stands aside for a moment and tries again: they come before it. */
+static hf_code apply(const struct hf__driver *driver, struct hf__conn *conn,
+                     const struct hf__migration *migration, hf_error *err)
+{
+    hf_error failure = { 0 };
+    hf_code code;
+    while ((code = try_once(driver, conn, migration, &failure)) != HF_OK &&
+           hf__error_is_lock(&failure))
+        nanosleep(&(struct timespec){ .tv_nsec = LOCKED_PAUSE_NS }, NULL);
+    if (err && code != HF_OK)
+        *err = failure;
     return code;
 }
 

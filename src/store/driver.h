@@ -106,5 +106,7 @@ extern const struct hf__driver hf__postgres_driver;
 
 /* A data error is one operation's fault: the batch is bisected. Anything else concerns the store as a whole. */
 bool hf__error_is_data(const hf_error *err);
+/* Somebody's transaction has something locked, for longer than the store waits. */
+bool hf__error_is_lock(const hf_error *err);
 
 #endif

@@ -18,3 +18,8 @@ bool hf__error_is_data(const hf_error *err)
             return true;
     return false;
 }
+
+bool hf__error_is_lock(const hf_error *err)
+{
+    return err && err->code == HF_STORE && strcmp(err->sqlstate, "55P03") == 0;
+}

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #define NO_TRANSACTION "-- holdfast: no transaction"
+#define BRIEF_LOCKS " lock_timeout = '200ms'"
 
 enum { LOCK_RETRY_US = 100000, LOCK_PATIENCE_US = 60000000 };
 
@@ -41,6 +42,29 @@ static const char *find_divider(const char *sql)
     return NULL;
 }
 
+/* Whether it waits for locks without keeping others from the table meanwhile. */
+static bool waits_aside(const char *part)
+{
+    const char *call = strstr(part, "CALL ");
+    return strstr(part, "CONCURRENTLY") || (call && (call == part || call[-1] == '\n'));
+}
+
+/* Who waits for a table's strongest lock stands before all that come later: it gives up after a moment, lets them pass and
+ * stands in line again. */
+static hf_code run_part(struct hf__conn *conn, const char *part, hf_error *err)
+{
+    hf_error failure = { 0 };
+    bool aside = waits_aside(part);
+    hf_code code = run_plain(conn, aside ? "SET lock_timeout = 0" : "SET" BRIEF_LOCKS, err);
+    if (code != HF_OK)
+        return code;
+    while ((code = run_plain(conn, part, &failure)) != HF_OK && hf__error_is_lock(&failure))
+        nanosleep(&(struct timespec){ .tv_nsec = LOCK_RETRY_US * 1000L }, NULL);
+    if (err && code != HF_OK)
+        *err = failure;
+    return code;
+}
+
 /* Each part by itself: what refuses to run inside a transaction must not share its message with anything. */
 static hf_code run_parts(struct hf__conn *conn, const char *sql, hf_error *err)
 {
@@ -51,7 +75,7 @@ static hf_code run_parts(struct hf__conn *conn, const char *sql, hf_error *err)
         char *part = hf__strndup(at, divider ? (size_t)(divider - at) : strlen(at));
         if (!part)
             return hf__nomem(err);
-        code = run_plain(conn, part, err);
+        code = run_part(conn, part, err);
         free(part);
         at = divider ? divider + 2 : NULL;
     }
@@ -71,14 +95,14 @@ static hf_code restore_settings(struct hf__conn *conn, hf_error *err)
         "a setting", err);
 }
 
-/* A migration waits for locks as long as it takes; what comes after it does not. */
-static hf_code run_patiently(struct hf__conn *conn, const char *sql, bool parts, hf_error *err)
+/* In a transaction, whoever began it tries again where it was locked out. */
+static hf_code run_script(struct hf__conn *conn, const char *sql, bool parts, hf_error *err)
 {
-    hf_code code =
-        run_plain(conn, parts ? "SET lock_timeout = 0" : "SET LOCAL lock_timeout = 0", err);
-    if (code != HF_OK || !parts)
+    if (!parts) {
+        hf_code code = run_plain(conn, "SET LOCAL" BRIEF_LOCKS, err);
         return code == HF_OK ? run_plain(conn, sql, err) : code;
-    code = run_parts(conn, sql, err);
+    }
+    hf_code code = run_parts(conn, sql, err);
     hf_code restored = restore_settings(conn, code == HF_OK ? err : NULL);
     return code == HF_OK ? restored : code;
 }
@@ -100,7 +124,7 @@ hf_code hf__postgres_script(struct hf__conn *conn, const char *sql, hf_error *er
     if (!PQexitPipelineMode(conn->pg))
         return hf__postgres_fail(err, NULL, conn->pg, "the end of pipeline mode");
 
-    code = run_patiently(conn, sql, parts, err);
+    code = run_script(conn, sql, parts, err);
     if (PQstatus(conn->pg) != CONNECTION_OK || !PQenterPipelineMode(conn->pg))
         hf__postgres_abandon(conn);
     return code;

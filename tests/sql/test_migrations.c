@@ -255,6 +255,38 @@ static void many_processes_migrate_once(void **state)
     migrate_by_many(1);
 }
 
+static bool waits_for_the_table(void)
+{
+    return pg_number(scratch.pg, "SELECT count(*) FROM pg_locks WHERE NOT granted AND "
+                                 "relation = 'holdfast.run'::regclass AND "
+                                 "mode = 'AccessExclusiveLock'") > 0;
+}
+
+static void a_long_transaction_holds_up_a_migration_and_nobody_else(void **state)
+{
+    int status;
+    (void)state;
+    if (!on_postgres)
+        return; /* there is one writer */
+    hf_close(open_old(15));
+    PGconn *reader = pg_connect(scratch.url);
+    pg_do(reader, "BEGIN");
+    pg_number(reader, "SELECT count(*) FROM holdfast.run");
+    pid_t child = fork();
+    if (child == 0)
+        open_in_child();
+    for (int i = 0; i < 60000 && !waits_for_the_table(); i++)
+        usleep(2000);
+    assert_int_equal(meddle("SELECT count(*) FROM @schema_version"), 15);
+    pg_do(scratch.pg, "SET lock_timeout = '30s'");
+    pg_do(scratch.pg, "UPDATE holdfast.run SET updated_at = 1");
+    pg_do(reader, "COMMIT");
+    PQfinish(reader);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_int_equal(meddle("SELECT count(*) FROM @schema_version"), newest_schema());
+}
+
 static void a_migration_that_broke_off_is_done_again(void **state)
 {
     (void)state;
@@ -487,6 +519,7 @@ int main(void)
         MIGRATION_TEST(many_processes_create_one_schema),
         MIGRATION_TEST(many_processes_migrate_once),
         MIGRATION_TEST(a_store_is_migrated_while_older_programs_work),
+        MIGRATION_TEST(a_long_transaction_holds_up_a_migration_and_nobody_else),
         MIGRATION_TEST(a_migration_that_broke_off_is_done_again),
         MIGRATION_TEST(what_depends_on_an_sql_function_goes_on_working),
         MIGRATION_TEST(runs_of_before_are_listed_by_their_step),
