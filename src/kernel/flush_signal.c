@@ -31,6 +31,7 @@ void hf__signal_prepare(struct hf__batch *batch, struct hf__op *op)
     c[0] = hf__number(op->tenant);
     c[1] = hf__uuid(&op->signal.run);
     c[2] = hf__text(signal_data(batch, op->signal.spec, true));
+    c[3] = hf__text(op->signal.spec->token);
 }
 
 static bool same_signal(const struct hf__cell *run_and_id, const struct hf__op *op)

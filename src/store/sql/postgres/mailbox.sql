@@ -7,11 +7,14 @@ SELECT n.run, n.id FROM unnest($1::int[], $2::uuid[], $3::text[]) AS n(tenant, r
 
 -- name: find_stale_signals
 -- Signals that were journalled as stale before, by what their journal line says. They have no place in the mailbox to
--- be known by. Under the run's lock. Served by the primary key of event. Serves: signals with a token.
--- takes: rows (tenant int, run uuid, data text)
+-- be known by. Under the run's lock. The journal is read only where the token is not the one that is waited for. Served
+-- by the primary keys of run and event. Serves: signals with a token.
+-- takes: rows (tenant int, run uuid, data text, token text)
 -- gives: (run uuid, data text)
-SELECT n.run, n.data FROM unnest($1::int[], $2::uuid[], $3::text[]) AS n(tenant, run, data)
- WHERE EXISTS (SELECT 1 FROM holdfast.event e
+SELECT n.run, n.data FROM unnest($1::int[], $2::uuid[], $3::text[], $4::text[]) AS n(tenant, run, data, token)
+ WHERE (SELECT r.waiting_token IS DISTINCT FROM n.token FROM holdfast.run r
+         WHERE r.tenant_id = n.tenant AND r.id = n.run OFFSET 0)
+   AND EXISTS (SELECT 1 FROM holdfast.event e
                 WHERE e.run_id = n.run AND e.kind = 4 AND e.data = n.data AND e.tenant_id = n.tenant OFFSET 0);
 
 -- name: insert_signals

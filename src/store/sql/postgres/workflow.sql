@@ -1,11 +1,11 @@
 -- name: create_workflow
--- Registers workflows with their lanes, where they do not exist. Two that register one at once wait for each other, so the
--- rows are sorted. Serves: workflow create, worker registration, the engine's own runs.
+-- Registers workflows with their lanes, where they do not exist. Serves: workflow create, worker registration, the
+-- engine's own runs.
 -- takes: rows (tenant int, name text)
 -- gives: (lane int)
 WITH made AS (
     INSERT INTO holdfast.workflow (tenant_id, name)
-    SELECT DISTINCT n.tenant, n.name FROM unnest($1::int[], $2::text[]) AS n(tenant, name) ORDER BY n.tenant, n.name
+    SELECT n.tenant, n.name FROM unnest($1::int[], $2::text[]) AS n(tenant, name)
     ON CONFLICT (tenant_id, name) DO NOTHING
     RETURNING id, tenant_id, lane
 )

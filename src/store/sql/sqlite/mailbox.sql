@@ -6,10 +6,13 @@ SELECT run_id, id FROM signal WHERE run_id = ?2 AND id = ?3 AND tenant_id = ?1;
 
 -- name: find_stale_signals
 -- Signals that were journalled as stale before, by what their journal line says. They have no place in the mailbox to
--- be known by. Under the run's lock. Served by the primary key of event. Serves: signals with a token.
--- takes: rows (tenant int, run uuid, data text)
+-- be known by. Under the run's lock. The journal is read only where the token is not the one that is waited for. Served
+-- by the primary keys of run and event. Serves: signals with a token.
+-- takes: rows (tenant int, run uuid, data text, token text)
 -- gives: (run uuid, data text)
-SELECT ?2, ?3 WHERE EXISTS (SELECT 1 FROM event WHERE run_id = ?2 AND kind = 4 AND data = ?3 AND tenant_id = ?1);
+SELECT ?2, ?3
+ WHERE (SELECT r.waiting_token IS NOT ?4 FROM run r WHERE r.tenant_id = ?1 AND r.id = ?2)
+   AND EXISTS (SELECT 1 FROM event WHERE run_id = ?2 AND kind = 4 AND data = ?3 AND tenant_id = ?1);
 
 -- name: insert_signals
 -- Puts mail into mailboxes of locked runs. Serves: signal, child ends.
