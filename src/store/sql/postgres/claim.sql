@@ -217,7 +217,7 @@ head AS MATERIALIZED (
         SELECT CASE WHEN w.max_running < 2147483647 THEN greatest(w.max_running - (
                SELECT count(*) FROM holdfast.run r WHERE r.slot = w.id AND r.status = 1
                    AND (r.deleted_at IS NULL OR r.run_at > t.now)), 0)
-               END AS free) c
+               END AS free OFFSET 0) c
 ), place AS MATERIALIZED (
     SELECT l.id, f.key_step AS step, p.paid,
            coalesce((t.now + f.key_step * f.key_rate_burst - p.paid) / f.key_step, 2147483647) AS starts,
@@ -233,7 +233,7 @@ head AS MATERIALIZED (
         SELECT CASE WHEN f.key_max_running IS NOT NULL THEN greatest(f.key_max_running - (
                SELECT count(*) FROM holdfast.run r
                 WHERE r.slot = f.id AND r.lane = l.id AND r.status = 1
-                   AND (r.deleted_at IS NULL OR r.run_at > t.now)), 0) END AS free) c
+                   AND (r.deleted_at IS NULL OR r.run_at > t.now)), 0) END AS free OFFSET 0) c
 ), due AS MATERIALIZED (
     SELECT r.ctid, r.run_at, r.fresh, h.turn, h.lane, h.workflow_id, f.slots, f.starts, p.slots AS key_slots,
            p.starts AS key_starts
@@ -279,16 +279,14 @@ head AS MATERIALIZED (
            row_number() OVER (PARTITION BY d.workflow_id ORDER BY d.turn, d.fresh, d.run_at, d.ctid) AS number
       FROM slotted d WHERE d.fresh = 0 OR d.place <= d.slots
 ), taken AS MATERIALIZED (
-    SELECT s.ctid, f.tenant, f.name, f.lease, f.max_attempts, f.retry_base, f.retry_cap, f.dead_letter, t.now
-      FROM t CROSS JOIN started s JOIN flow f ON f.id = s.workflow_id
-     WHERE s.number <= s.starts
-     ORDER BY s.turn, s.fresh, s.run_at LIMIT $2
+    SELECT s.ctid, s.workflow_id FROM started s WHERE s.number <= s.starts ORDER BY s.turn, s.fresh, s.run_at LIMIT $2
 ), ok AS (
     UPDATE holdfast.run r
        SET status = 1, claimed_from = r.status, due_at = r.run_at, version = r.version + 1, attempt = r.attempt + 1,
            event_seq = r.event_seq + 1, leased_by = $3, slot = r.workflow_id, started_at = coalesce(r.started_at, d.now), updated_at = d.now,
            run_at = CASE WHEN r.timeout_at > d.now THEN least(d.now + d.lease, r.timeout_at) ELSE d.now + d.lease END
-      FROM taken d
+      FROM (SELECT k.ctid, f.tenant, f.name, f.lease, f.max_attempts, f.retry_base, f.retry_cap, f.dead_letter, t.now
+              FROM taken k JOIN flow f ON f.id = k.workflow_id CROSS JOIN t) d
      WHERE r.ctid = d.ctid
     RETURNING r.id, r.tenant_id, r.workflow_id, d.tenant, d.name, r.lane, r.key, r.priority, r.attempt,
               coalesce(r.max_attempts, d.max_attempts) AS max_attempts, r.version, r.revision, r.event_seq, r.run_at,
