@@ -37,6 +37,7 @@ const CLAIM_WAIT = 20; // s that a claim waits for work
 const LONGEST_BEAT = 10_000; // ms between heartbeats
 const TRACE_LIMIT = 8000; // characters of a stack that are kept with the run
 const MAIL_MOST = 100_000; // pieces that a claim brings
+const LONGEST_TIMER = 2 ** 31 - 1; // ms; with more it is due at once
 const GIVE_BACK = { path: 'commit', turn: 'give_back' };
 
 // ---- Errors ----
@@ -123,6 +124,9 @@ export class TurnOver extends Error {
     }
 }
 
+/** Seconds as whole ms, for timers. */
+const timerOf = (seconds) => Math.min(Math.ceil(seconds * 1000), LONGEST_TIMER);
+
 const pauseFor = (ms, signal) => new Promise((resolve) => {
     const timer = setTimeout(resolve, ms);
     signal?.addEventListener('abort', () => { clearTimeout(timer); resolve(); }, { once: true });
@@ -203,7 +207,7 @@ export class Client {
         // Its timer keeps the process alive: a fetch whose connection has gone may be left with nothing that does.
         const over = new AbortController();
         const hangUp = () => over.abort(signal.reason);
-        const timer = setTimeout(() => over.abort(new Error('no answer in time')), (this.#timeout + wait) * 1000);
+        const timer = setTimeout(() => over.abort(new Error('no answer in time')), timerOf(this.#timeout + wait));
         signal?.addEventListener('abort', hangUp);
         if (signal?.aborted)
             hangUp();
@@ -645,7 +649,7 @@ export class Context {
         const begun = performance.now();
         this.#open = full;
         try {
-            const signals = Number.isFinite(timeout) ? [this.signal, AbortSignal.timeout(timeout * 1000)] : [this.signal];
+            const signals = Number.isFinite(timeout) ? [this.signal, AbortSignal.timeout(timerOf(timeout))] : [this.signal];
             const step = { key: `${this.runId}/${full}`, attempt, signal: AbortSignal.any(signals) };
             const output = plain(await work(step));
             if (performance.now() - begun >= timeout * 1000)
@@ -1005,7 +1009,7 @@ export class Worker {
     async #drain(claimer) {
         const done = new AbortController();
         const drained = this.#leave(claimer, done.signal).then(() => Promise.all(this.#held.values()));
-        await Promise.race([drained, pauseFor(this.stopLimit * 1000, done.signal)]);
+        await Promise.race([drained, pauseFor(timerOf(this.stopLimit), done.signal)]);
         done.abort();
         this.#quit = true;
         this.#hangUp.abort();

@@ -174,7 +174,8 @@ def failures_are_what_they_are_in_every_language(scene):
     worker = scene.worker()
     wait_until(lambda: scene.client.get("/v1/workflows/timeouts.v1").status == 200, "the worker has joined")
     runs = {word: scene.client.trigger("failing.v1", input=word) for word in
-            ("permanent", "later", "nonsense", "large", "large step", "silence", "slow step", "nested", "swallow")}
+            ("permanent", "later", "nonsense", "large", "large step", "silence", "slow step", "odd limits", "nested",
+             "swallow")}
     flaky = {word: scene.client.trigger("flaky.v1", input=word) for word in ("catch", "pass")}
     timeouts = scene.client.trigger("timeouts.v1")
     late = scene.client.trigger("slow.v1", timeout="700ms")
@@ -187,6 +188,7 @@ def failures_are_what_they_are_in_every_language(scene):
     check((ends["nonsense"]["error_code"], ends["nonsense"]["attempt"]) == ("result_refused", 1), ends["nonsense"])
     check((ends["silence"]["error_code"], ends["silence"]["attempt"]) == ("wait_timeout", 1), ends["silence"])
     check(ends["slow step"]["error_code"] == "step_failed" and "limit" in ends["slow step"]["last_error"], ends["slow step"])
+    check((ends["odd limits"]["status"], ends["odd limits"]["result"]) == ("succeeded", [1, False]), ends["odd limits"])
     check(ends["nested"]["status"] == "failed" and '"outer"' in ends["nested"]["last_error"], ends["nested"])
     check((ends["swallow"]["status"], ends["swallow"]["result"]) == ("succeeded", 1), ends["swallow"])
     check(scene.end(late)["error_code"] == "deadline_exceeded", scene.end(late))

@@ -79,6 +79,12 @@ worker.workflow('failing.v1', async (ctx, input) => {
         await ctx.waitSignal('never', { timeout: 0.05 });
     if (input === 'slow step')
         await ctx.step('slow', () => new Promise((resolve) => { setTimeout(resolve, 200); }), { retries: 0, timeout: 0.1 });
+    if (input === 'odd limits')
+        return [await ctx.step('odd', () => 1, { retries: 0, timeout: 2.01 }),
+            await ctx.step('far', async ({ signal }) => {
+                await new Promise((resolve) => { setTimeout(resolve, 20); });
+                return signal.aborted;
+            }, { retries: 0, timeout: 1e10 })];
     if (input === 'nested')
         await ctx.step('outer', () => ctx.step('inner', () => 1), { retries: 0 });
     if (input === 'swallow') {

@@ -96,6 +96,8 @@ def failing(ctx, input):
         ctx.wait_signal("never", timeout=0.05)
     if input == "slow step":
         ctx.step("slow", lambda: time.sleep(0.2), retries=0, timeout=0.1)
+    if input == "odd limits":
+        return [ctx.step("odd", lambda: 1, retries=0, timeout=2.01), ctx.step("far", lambda: False, retries=0, timeout=1e10)]
     if input == "nested":
         ctx.step("outer", lambda: ctx.step("inner", lambda: 1), retries=0)
     if input == "swallow":
