@@ -372,7 +372,9 @@ export class Client {
      * name: string, [name: string]: any}>} */
     async *events(run, { after = 0 } = {}) {
         let pauses = backoff();
+        let over = false; // the run had ended before the stream was opened
         for (;;) {
+            const before = after;
             try {
                 const response = await fetch(`${this.#url}/runs/${run}/events`, {
                     headers: { ...this.#headers, Accept: 'text/event-stream', 'Last-Event-ID': String(after) },
@@ -384,8 +386,11 @@ export class Client {
                     pauses = backoff();
                     yield event;
                 }
-                if (FINISHED.includes((await this.get(run)).status))
+                // Streams also end with their server, and the run may have ended since then: only one that was opened after
+                // that, and had nothing to tell, says that there is no more.
+                if (over && after === before)
                     return;
+                over = FINISHED.includes((await this.get(run)).status);
             } catch (error) {
                 if (error instanceof HoldfastError && !(error instanceof Unavailable))
                     throw error;

@@ -334,7 +334,9 @@ class Client:
     def events(self, run: str, after: int = 0) -> Iterator[Dict[str, Any]]:
         """The run's journal: what is there, then what comes, until the run has ended."""
         pause = _Backoff()
+        over = False  # the run had ended before the stream was opened
         while True:
+            before = after
             connection = self._connect(3 * FRESH)  # a stream says every 15 s that it lives
             try:
                 connection.request("GET", f"{self._prefix}/runs/{run}/events", headers={
@@ -348,8 +350,11 @@ class Client:
                         after = event["seq"]
                         pause = _Backoff()
                         yield event
-                if self.get(run)["status"] in FINISHED:
+                # Streams also end with their server, and the run may have ended since then: only one that was opened after
+                # that, and had nothing to tell, says that there is no more.
+                if over and after == before:
                     return
+                over = self.get(run)["status"] in FINISHED
             except (OSError, http.client.HTTPException, Unavailable):
                 time.sleep(pause.next())
             finally:

@@ -16,6 +16,7 @@ from scene import Client, Process, Server, Skipped, check, make_store, run_progr
 from processes import die_with_parent
 from runner import Runner
 from stores import free_port
+from stub import Stub
 
 RUNNER = Runner(sys.argv)
 KIND, LANGUAGE = sys.argv[1:3]
@@ -90,10 +91,19 @@ class Caller:
         self.popen.communicate()
 
 
+def start_worker(directory, name, port, **environment):
+    return Process(directory, name, [*COMMAND, HERE / f"worker.{ENDING}", f"http://127.0.0.1:{port}", name,
+                                     directory / "log"], env={**os.environ, **environment})
+
+
+def need_language():
+    if not shutil.which(COMMAND[0]):
+        raise Skipped(f"{COMMAND[0]} is missing")
+
+
 class Scene:
     def __init__(self, directory, *options):
-        if not shutil.which(COMMAND[0]):
-            raise Skipped(f"{COMMAND[0]} is missing")
+        need_language()
         self.directory, self.options = directory, options
         self.url = make_store(KIND, directory)
         self.port = free_port()
@@ -110,9 +120,7 @@ class Scene:
 
     def worker(self, **environment):
         self.started += 1
-        name = f"worker-{self.started}"
-        return Process(self.directory, name, [*COMMAND, HERE / f"worker.{ENDING}", f"http://127.0.0.1:{self.port}", name,
-                                              self.directory / "log"], env={**os.environ, **environment})
+        return start_worker(self.directory, f"worker-{self.started}", self.port, **environment)
 
     def caller(self, port):
         self.callers.append(Caller(port))
@@ -137,6 +145,15 @@ def case(function, *options):
 
     RUNNER.case(function.__name__, play)
     return function
+
+
+def case_of_stub(function):
+    """For answers that no server gives when it is asked to."""
+    def play(directory):
+        need_language()
+        function(directory)
+
+    RUNNER.case(function.__name__, play)
 
 
 # ---- Calling ----
@@ -306,6 +323,25 @@ def events_are_followed_across_a_restart(scene):
     check([event["seq"] for event in events] == list(range(1, len(events) + 1)), events)
     check(events[-1]["name"] == "succeeded", events[-1])
     check(worker.stop() == 0, worker.said())
+
+
+@case_of_stub
+def streams_that_end_early_cost_no_events(_):
+    """Each has one line and ends with its server; the run ends meanwhile."""
+    opened = []
+
+    def answer(path, headers, _body):
+        if not path.endswith("/events"):
+            return 200, {"status": "succeeded"}
+        after = int(headers["Last-Event-ID"])
+        opened.append(after)
+        return 200, f'data: {{"seq": {after + 1}}}\n\n'.encode() if after < 3 else b":\n\n"
+
+    caller = Caller(Stub(answer).port)
+    caller.send("events", "r")
+    events = caller.read_all()
+    caller.close()
+    check(events == [{"seq": 1}, {"seq": 2}, {"seq": 3}] and opened == [0, 1, 2, 3], f"{events}, {opened}")
 
 
 # ---- What went wrong ----
