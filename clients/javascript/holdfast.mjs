@@ -937,7 +937,8 @@ export class Worker {
     #handlers = new Map();
     #stopping = new AbortController();
     #hangUp = new AbortController(); // on the claim that waits, when the stop's limit has passed
-    #refusal = null; // why the server does not let it work
+    #refusal = null; // why the server has never let it in
+    #shutOut = false; // it was let in, and is not any more
     #quit = false; // the stop's limit has passed
     #held = new Map(); // context -> its turn's promise
     #freed = () => {}; // wakes who waits for a turn to end
@@ -964,7 +965,8 @@ export class Worker {
     }
 
     /** Works until stop(), or (unless `signals` is false) SIGTERM or SIGINT. Rejected with a HoldfastError when the server does
-     * not let it: its token, say, is not good for this, or no more. @param {{signals?: boolean}} [options] */
+     * not let it in: its token, say, is not good for this. One that was let in, and is not any more, tries on.
+     * @param {{signals?: boolean}} [options] */
     async run({ signals = true } = {}) {
         if (this.#handlers.size === 0)
             throw new Error('the worker serves no workflow');
@@ -989,15 +991,31 @@ export class Worker {
         this.#freed();
     }
 
-    /** Whether trying again is of no use; then it stops. A tenant that is disabled may be enabled again. */
-    #refused(error, joined = true) {
-        const { status, code } = error;
-        if (!(joined ? [401, 403] : [400, 401, 403, 404]).includes(status) || code === 'disabled')
+    /** Whether joining again is of no use; then it stops. */
+    #refused({ status, code, message }) {
+        if (![400, 401, 403, 404].includes(status) || code === 'disabled')
             return false;
-        this.#refusal ??= new HoldfastError(code,
-            `${this.client.url} does not let the worker in: ${error.message} (${status} ${code})`, status);
+        this.#refusal = new HoldfastError(code,
+            `${this.client.url} does not let the worker in: ${message} (${status} ${code})`, status);
         this.stop();
         return true;
+    }
+
+    /** A disabled tenant shuts its workers out until it is enabled again: they go on then, and say so once until then. */
+    #complain(what, { status, code, message }) {
+        if (![401, 403].includes(status)) {
+            this.log(`holdfast: ${what}: ${message}`);
+        } else if (!this.#shutOut) {
+            this.#shutOut = true;
+            this.log(`holdfast: ${what}: ${this.client.url} does not let the worker in any more, it tries on: ` +
+                `${message} (${status} ${code})`);
+        }
+    }
+
+    #letIn() {
+        if (this.#shutOut)
+            this.log(`holdfast: ${this.client.url} lets the worker in again`);
+        this.#shutOut = false;
     }
 
     /** The claim that waits is answered by it; one that was on its way meets the next. */
@@ -1006,7 +1024,7 @@ export class Worker {
         claimer.then(() => { claims = false; });
         while (claims && !done.aborted) {
             await this.client.ask('POST', '/work/leave', { worker: this.name }).catch((error) =>
-                this.log(`holdfast: could not leave: ${error.message}`));
+                this.#complain('could not leave', error));
             await Promise.race([claimer, pauseFor(200, done)]);
         }
     }
@@ -1049,14 +1067,15 @@ export class Worker {
                 const asked = performance.now();
                 const { items } = await this.client.ask('POST', '/work/claim',
                     { ...about, limit: Math.min(100, free), wait: `${CLAIM_WAIT}s` }, CLAIM_WAIT, this.#hangUp.signal);
+                this.#letIn();
                 items.forEach((claim) => this.#begin(claim));
                 if (items.length === 0 && performance.now() - asked < 1000) // it did not wait: it stops
                     await pauseFor(300, stopped);
                 pauses = backoff();
             } catch (error) {
-                if (this.#refused(error, joined))
+                if (!joined && this.#refused(error))
                     return;
-                this.log(`holdfast: cannot claim: ${error.message}`);
+                this.#complain('cannot claim', error);
                 await pauseFor(pauses.next().value, stopped);
             }
         }
@@ -1136,12 +1155,12 @@ export class Worker {
             } catch (error) {
                 if (error.code === 'stale' || error.code === 'cancelled')
                     return;
-                this.log(`holdfast: run ${ctx.runId}: ${error.message}`);
-                if (error instanceof Unavailable || error.status === 507) {
+                this.#complain(`run ${ctx.runId}`, error);
+                if (error instanceof Unavailable || [401, 403, 507].includes(error.status)) {
                     if (this.#quit)
                         return;
                     await pauseFor(pause);
-                } else if (path === 'commit' && ![401, 403].includes(error.status)) {
+                } else if (path === 'commit') {
                     const code = body.turn === 'wait' ? 'wait_refused' : 'result_refused';
                     path = 'fail';
                     body = { permanent: true, code, message: error.message };
@@ -1172,6 +1191,7 @@ export class Worker {
         try {
             const runs = held.map((ctx) => ({ id: ctx.runId, version: ctx.run.version, lease_us: ctx.lease }));
             const { items } = await this.client.ask('POST', '/work/heartbeat', { worker: this.name, runs });
+            this.#letIn();
             items.forEach((item, i) => {
                 if (item.code === 'cancelled')
                     held[i].lose(new TurnOver('the run was cancelled', null, { lost: true, cancelled: true }));
@@ -1179,9 +1199,7 @@ export class Worker {
                     held[i].lose(new TurnOver('somebody else holds the run', null, { lost: true }));
             });
         } catch (error) {
-            if (this.#refused(error))
-                return;
-            this.log(`holdfast: heartbeat: ${error.message}`);
+            this.#complain('heartbeat', error);
         }
         this.#scheduleBeat();
     }

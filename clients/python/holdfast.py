@@ -842,7 +842,8 @@ class Worker:
         self._handlers: Dict[str, Handler] = {}
         self._asked: "queue.SimpleQueue[None]" = queue.SimpleQueue()  # to stop
         self._stopping = threading.Event()
-        self._refusal: Optional[HoldfastError] = None  # why the server does not let it work
+        self._refusal: Optional[HoldfastError] = None  # why the server has never let it in
+        self._shut_out = False                     # it was let in, and is not any more
         self._quit = False                         # the stop's limit has passed
         self._held: Dict[int, Context] = {}        # by id(context)
         self._change = threading.Condition()       # guards _held
@@ -858,7 +859,8 @@ class Worker:
 
     def run(self, signals: bool = True) -> None:
         """Works until stop(), or (in the main thread, unless `signals` is false) SIGTERM or SIGINT. HoldfastError when the
-        server does not let it: its token, say, is not good for this, or no more."""
+        server does not let it in: its token, say, is not good for this. One that was let in, and is not any more, tries
+        on."""
         if not self._handlers:
             raise ValueError("the worker serves no workflow")
         if signals and threading.current_thread() is threading.main_thread():
@@ -879,14 +881,28 @@ class Worker:
         """No new claims; handlers at work may finish. Safe in signal handlers and any thread."""
         self._asked.put(None)
 
-    def _refused(self, error: HoldfastError, joined: bool = True) -> bool:
-        """Whether trying again is of no use; then it stops. A tenant that is disabled may be enabled again."""
-        if error.status not in ((401, 403) if joined else (400, 401, 403, 404)) or error.code == "disabled":
+    def _refused(self, error: HoldfastError) -> bool:
+        """Whether joining again is of no use; then it stops."""
+        if error.status not in (400, 401, 403, 404) or error.code == "disabled":
             return False
-        self._refusal = self._refusal or HoldfastError(
+        self._refusal = HoldfastError(
             error.code, f"{self.client.url} does not let the worker in: {error} ({error.status} {error.code})", error.status)
         self.stop()
         return True
+
+    def _complain(self, what: str, error: HoldfastError) -> None:
+        """A disabled tenant shuts its workers out until it is enabled again: they go on then, and say so once until then."""
+        if error.status not in (401, 403):
+            LOG.warning("%s: %s", what, error)
+        elif not self._shut_out:
+            self._shut_out = True
+            LOG.warning("%s: %s does not let the worker in any more, it tries on: %s (%d %s)", what, self.client.url, error,
+                        error.status, error.code)
+
+    def _let_in(self) -> None:
+        if self._shut_out:
+            self._shut_out = False
+            LOG.warning("%s lets the worker in again", self.client.url)
 
     def _drain(self, claimer: threading.Thread) -> None:
         until = time.monotonic() + self._stop_limit
@@ -895,7 +911,7 @@ class Worker:
             try:  # The claim that waits is answered by it; one that was on its way meets the next.
                 self.client.ask("POST", "/work/leave", {"worker": self.name})
             except HoldfastError as error:
-                LOG.warning("could not leave: %s", error)
+                self._complain("could not leave", error)
             claimer.join(0.2)
         with self._change:
             self._change.wait_for(lambda: not self._held, max(0.0, until - time.monotonic()))
@@ -928,6 +944,7 @@ class Worker:
                     asked = time.monotonic()
                     claims = self.client.ask("POST", "/work/claim", {**about, "limit": free, "wait": f"{CLAIM_WAIT}s"},
                                              wait=CLAIM_WAIT)["items"]
+                    self._let_in()
                     for claim in claims:
                         self._begin(claim)
                         begun += 1
@@ -935,9 +952,9 @@ class Worker:
                         self._stopping.wait(0.3)
                 pause = _Backoff()
             except HoldfastError as error:
-                if self._refused(error, joined):
+                if not joined and self._refused(error):
                     return
-                LOG.warning("cannot claim: %s", error)
+                self._complain("cannot claim", error)
                 self._stopping.wait(pause.next())
             except Exception:  # pylint: disable=broad-except
                 LOG.exception("cannot claim")
@@ -1021,20 +1038,21 @@ class Worker:
                 self._ask_held(ctx, path, body)
                 return
             except HoldfastError as error:
-                if error.code in ("stale", "cancelled"):
+                refusal = error
+            if refusal.code in ("stale", "cancelled"):
+                return
+            self._complain(f"run {ctx.run_id}", refusal)
+            if isinstance(refusal, Unavailable) or refusal.status in (401, 403, 507):
+                if self._quit:
                     return
-                LOG.warning("run %s: %s", ctx.run_id, error)
-                if isinstance(error, Unavailable) or error.status == 507:
-                    if self._quit:
-                        return
-                    time.sleep(pause.next())
-                elif path == "commit" and error.status not in (401, 403):
-                    code = "wait_refused" if body["turn"] == "wait" else "result_refused"
-                    path, body = "fail", {"permanent": True, "code": code, "message": str(error)}
-                elif body.pop("error", None):  # said again in short: the trace may have been too much
-                    body["message"] = body["message"][:200]
-                else:
-                    return
+                time.sleep(pause.next())
+            elif path == "commit":
+                code = "wait_refused" if body["turn"] == "wait" else "result_refused"
+                path, body = "fail", {"permanent": True, "code": code, "message": str(refusal)}
+            elif body.pop("error", None):  # said again in short: the trace may have been too much
+                body["message"] = body["message"][:200]
+            else:
+                return
 
     # -- heartbeat --
 
@@ -1054,14 +1072,13 @@ class Worker:
             runs = [{"id": c.run_id, "version": c.run["version"], "lease_us": c._claim["lease_us"]} for c in held]
             try:
                 items = self.client.ask("POST", "/work/heartbeat", {"worker": self.name, "runs": runs})["items"]
+                self._let_in()
                 for ctx, item in zip(held, items):
                     if item["code"] == "cancelled":
                         ctx._lose(RunCancelled("the run was cancelled"))
                     elif item["code"] != "ok":
                         ctx._lose(RunLost("somebody else holds the run"))
             except HoldfastError as error:
-                if self._refused(error):
-                    return
-                LOG.warning("heartbeat: %s", error)
+                self._complain("heartbeat", error)
             except Exception:  # pylint: disable=broad-except
                 LOG.exception("heartbeat")

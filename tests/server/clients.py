@@ -380,8 +380,8 @@ case(a_trace_that_is_too_much_is_left_out, "--max-payload", "3000")
 
 # ---- A worker that is not let in ----
 
-def make_token(scene, role):
-    return run_program("--store", scene.url, "token", "create", role, "--role", role).stdout.strip()
+def make_token(scene, role, tenant="default"):
+    return run_program("--store", scene.url, "--tenant", tenant, "token", "create", role, "--role", role).stdout.strip()
 
 
 def ends_refused(scene, worker, *words):
@@ -398,21 +398,49 @@ def a_worker_that_is_not_let_in_ends(scene):
     ends_refused(scene, scene.worker(TOKEN=secret), "403", "the token's roles do not allow this: it needs the role work")
 
 
+def refusals(scene):
+    return [line["path"] for line in scene.server.log() if line["status"] == 401]
+
+
+SHUT_OUT = "does not let the worker in any more, it tries on: the token is not accepted (401 bad_token)"
+
+
 @case
-def a_worker_whose_token_is_revoked_ends(scene):
-    admin = Client(scene.port, {"Authorization": f"Bearer {make_token(scene, 'admin')}"})
+def a_worker_outlives_that_its_tenant_is_disabled(scene):
+    run_program("--store", scene.url, "tenant", "create", "acme")
+    root, admin = (Client(scene.port, {"Authorization": f"Bearer {make_token(scene, role, tenant)}"})
+                   for role, tenant in (("root", "default"), ("admin", "acme")))
     made = admin.post("/v1/tokens", {"name": "w", "roles": ["work"]}).json
-    workers = [scene.worker(TOKEN=made["secret"], LIMIT="0.5") for _ in range(2)]
-    admin.put("/v1/workflows/slow.v1", {"lease": "1s"})
-    run = admin.trigger("slow.v1")
-    wait_until(lambda: (scene.directory / "log").exists() and f"{run} began" in (scene.directory / "log").read_text(), "busy")
-    wait_until(lambda: len([one for one in admin.get("/v1/workers").json["items"] if one["name"].startswith("default/")]) == 2,
-               "both have joined")
-    check(admin.delete(f"/v1/tokens/{made['id']}").status == 204, "revoked")
-    admin.trigger("child.v1", input=1)
-    for worker in workers:
-        ends_refused(scene, worker, "401", "the token is not accepted")
-    admin.close()
+    for workflow, lease in (("slow.v1", "3s"), ("held.v1", "1h")):
+        admin.put(f"/v1/workflows/{workflow}", {"lease": lease})
+    slow, held = admin.trigger("slow.v1"), admin.trigger("held.v1")
+    worker, log = scene.worker(TOKEN=made["secret"], LIMIT="0.5"), scene.directory / "log"
+    wait_until(lambda: log.exists() and {f"{slow} began", f"{held} began"} <= set(log.read_text().splitlines()), "it works")
+
+    check(root.post("/v1/tenants/acme/disable").status == 204, "disabled")
+    (scene.directory / "log.go").touch()
+    wait_until(lambda: {"/v1/work/claim", "/v1/work/heartbeat", f"/v1/work/runs/{held}/commit"} <= {*refusals(scene)} and
+               len(refusals(scene)) > 5, "it is refused all that it asks for")
+    check(1 <= worker.said().count(SHUT_OUT) <= 2, f"said once, or twice if an answer overtook another: {worker.said()}")
+
+    check(root.post("/v1/tenants/acme/enable").status == 204, "enabled")
+    child = admin.trigger("child.v1", input=4)
+    for run, result in ((held, 1), (child, 8)):
+        end = wait_until(lambda id=run: [one for one in [admin.get(f"/v1/runs/{id}").json] if one["status"] in FINISHED],
+                         f"{run} ends: {worker.said()}")[0]
+        check((end["status"], end["result"], end["attempt"]) == ("succeeded", result, 1), end)
+    admin.post(f"/v1/runs/{slow}/cancel")
+    wait_until(lambda: f"{slow} cancelled" in log.read_text(), "it hears by a heartbeat")
+    check("lets the worker in again" in worker.said(), worker.said())
+
+    slow = admin.trigger("slow.v1")
+    wait_until(lambda: f"{slow} began" in log.read_text(), "it works again")
+    check(admin.delete(f"/v1/tokens/{made['id']}").status == 204, "a token that is revoked")
+    said = worker.said().count(SHUT_OUT)
+    wait_until(lambda: worker.said().count(SHUT_OUT) > said, "is the same to the worker")
+    check(worker.stop() == 0, worker.said())
+    for client in (root, admin):
+        client.close()
 
 
 RUNNER.finish()

@@ -2,7 +2,7 @@
 // Python.
 
 import { randomUUID } from 'node:crypto';
-import { appendFileSync, openSync } from 'node:fs';
+import { appendFileSync, existsSync, openSync } from 'node:fs';
 import {
     Client, PermanentError, RetryAfter, StepFailed, TurnOver, WaitTimeout, Worker,
 } from '../../../clients/javascript/holdfast.mjs';
@@ -127,6 +127,13 @@ worker.workflow('slow.v1', async (ctx) => {
             note(`${ctx.runId} cancelled`);
         throw error;
     }
+});
+
+worker.workflow('held.v1', async (ctx) => {
+    note(`${ctx.runId} began`);
+    while (!existsSync(`${log}.go`))
+        await new Promise((resolve) => { setTimeout(resolve, 50); });
+    return ctx.attempt;
 });
 
 worker.workflow('until.v1', async (ctx) => {

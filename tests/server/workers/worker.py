@@ -133,6 +133,14 @@ def slow(ctx, input):
         raise
 
 
+@worker.workflow("held.v1")
+def held(ctx, input):
+    note(f"{ctx.run_id} began")
+    while not os.path.exists(LOG + ".go"):
+        time.sleep(0.05)
+    return ctx.attempt
+
+
 @worker.workflow("until.v1")
 def until(ctx, input):
     ctx.sleep_until("nap", time.time() + 0.1000005)
