@@ -204,6 +204,7 @@ export class Client {
      * @param {string} method @param {string} path @param {Json} [body] @param {number} [wait]
      * @param {AbortSignal} [signal] hangs up @returns {Promise<any>} */
     async ask(method, path, body, wait = 0, signal = undefined) {
+        const raw = body === undefined ? undefined : JSON.stringify(body); // what is no JSON is the caller's error
         // Its timer keeps the process alive: a fetch whose connection has gone may be left with nothing that does.
         const over = new AbortController();
         const hangUp = () => over.abort(signal.reason);
@@ -216,8 +217,8 @@ export class Client {
         try {
             const response = await fetch(this.#url + path, {
                 method,
-                headers: body === undefined ? this.#headers : { ...this.#headers, 'Content-Type': 'application/json' },
-                body: body === undefined ? undefined : JSON.stringify(body),
+                headers: raw === undefined ? this.#headers : { ...this.#headers, 'Content-Type': 'application/json' },
+                body: raw,
                 signal: over.signal,
             });
             status = response.status;
@@ -731,10 +732,11 @@ export class Context {
      * dueIn?: number, timeout?: number}} [options] times in seconds
      * @returns {Promise<{task: string, outcome: string, result: any, by: string}>} */
     async ask(name, payload = null, { title, assignee, roles = [], form, dueIn, timeout = Infinity } = {}) {
+        const content = plain({ payload, form });
         const { full, entry } = this.#call('ask', name);
         const mail = this.#mail.find((one) => one.type === 'task' && one.token === full);
         const due_at = dueIn === undefined ? undefined : new Date(this.#limit(dueIn) / 1000).toISOString();
-        const task = { name: title ?? name, token: full, payload, assignee, roles, form, due_at };
+        const task = { name: title ?? name, token: full, ...content, assignee, roles, due_at };
         return this.#receive('ask', full, entry, mail, timeout, 'no answer came in time',
             { waiting_kind: 'task', waiting_token: full, ...(!entry && { tasks: [task] }) }, { withdrawn_tasks: [full] });
     }
@@ -772,6 +774,7 @@ export class Context {
     /** Starts many: all or none; their ids in the same order.
      * @param {string} name @param {Trigger[]} runs @returns {Promise<string[]>} */
     async startChildren(name, runs) {
+        const children = plain(runs.map(late));
         const { full, entry } = this.#call('children', name);
         if (entry) {
             const known = entry.output ?? [];
@@ -782,7 +785,7 @@ export class Context {
         const now = this.#now();
         const ids = runs.map((_, i) => newId(now + i));
         await this.#record(full, entry, 'succeeded', this.#line('children', { output: ids }),
-            { children: runs.map(late), child_ids: ids });
+            { children, child_ids: ids });
         return ids;
     }
 
@@ -872,15 +875,16 @@ export class Context {
 
     async #tell(body) {
         this.check();
-        await this.#send('commit', { turn: 'go_on', ...body });
+        await this.#send('commit', { turn: 'go_on', ...plain(body) });
     }
 
     /** Puts an event into the outbox, once. @param {string} type @param {Json} [data] */
     async emit(type, data = null) {
+        const payload = plain(data);
         const { full, entry } = this.#call('emit', type);
         if (!entry)
             await this.#record(full, entry, 'succeeded', this.#line('emit', { started: this.#now() }),
-                { outbox: [{ type, payload: data }] });
+                { outbox: [{ type, payload }] });
     }
 
     // -- the same every time --
@@ -1160,7 +1164,7 @@ export class Worker {
                     if (this.#quit)
                         return;
                     await pauseFor(pause);
-                } else if (path === 'commit') {
+                } else if (path === 'commit') { // also of what is no JSON: nobody would take it
                     const code = body.turn === 'wait' ? 'wait_refused' : 'result_refused';
                     path = 'fail';
                     body = { permanent: true, code, message: error.message };

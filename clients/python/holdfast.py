@@ -657,6 +657,7 @@ class Context:
             timeout: Optional[float] = None) -> Dict[str, Any]:
         """Asks people, once, and waits for the answer: {"task", "outcome", "result", "by"}. The task is called `title`, or
         as this call. WaitTimeout after `timeout` seconds; the task is withdrawn then."""
+        payload, form = _plain(payload), _plain(form)
         full, entry = self._call("ask", name)
         found = [mail for mail in self._mail if mail["type"] == "task" and mail["token"] == full]
         due = datetime.fromtimestamp(self._limit(due_in) / MICRO, timezone.utc).isoformat() if due_in is not None else None
@@ -695,6 +696,7 @@ class Context:
 
     def start_children(self, name: str, runs: Sequence[Dict[str, Any]]) -> List[str]:
         """Starts many: all or none. Each is an object as for triggering one; their ids come in the same order."""
+        children = _plain([_late(run) for run in runs])
         full, entry = self._call("children", name)
         if entry:
             ids = entry.output if isinstance(entry.output, list) else []
@@ -704,7 +706,7 @@ class Context:
         now = self._now()
         ids = [_new_id(now + i) for i in range(len(runs))]
         self._record(full, entry, "succeeded", self._line("children", output=ids),
-                     children=[_late(run) for run in runs], child_ids=ids)
+                     children=children, child_ids=ids)
         return ids
 
     def wait_child(self, name: str, run: str, timeout: Optional[float] = None) -> Any:
@@ -772,10 +774,11 @@ class Context:
 
     def _tell(self, body: Dict[str, Any]) -> None:
         self.check()
-        self._send("commit", {"turn": "go_on", **body})
+        self._send("commit", {"turn": "go_on", **_plain(body)})
 
     def emit(self, type: str, data: Any = None) -> None:
         """Puts an event into the outbox, once."""
+        data = _plain(data)
         full, entry = self._call("emit", type)
         if not entry:
             self._record(full, entry, "succeeded", self._line("emit", started=self._now()),
@@ -1039,6 +1042,8 @@ class Worker:
                 return
             except HoldfastError as error:
                 refusal = error
+            except Exception as error:  # pylint: disable=broad-except
+                refusal = HoldfastError("failed", _say(error))  # what is no JSON, say: nobody would take it
             if refusal.code in ("stale", "cancelled"):
                 return
             self._complain(f"run {ctx.run_id}", refusal)

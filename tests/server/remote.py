@@ -204,6 +204,22 @@ def failures_are_what_they_are_in_every_language(scene):
 
 
 @case
+def what_is_no_json_fails_the_run_and_holds_nobody_up(scene):
+    worker = scene.worker()
+    wait_until(lambda: scene.client.get("/v1/workflows/nonsense.v1").status == 200, "the worker has joined")
+    runs = {word: scene.client.trigger("nonsense.v1", input=word) for word in
+            ("ask", "form", "number", "title", "emit", "publish", "child", "caught")}
+    ends = {word: scene.end(run) for word, run in runs.items()}
+    caught = ends.pop("caught")
+    check((caught["status"], caught["result"]) == ("succeeded", "went on"), caught)
+    codes = {word: (end["error_code"], end["attempt"]) for word, end in ends.items()}
+    expected = {word: ("wait_refused" if word == "title" else "result_refused", 1) for word in codes}
+    check(codes == expected, codes)
+    check(not scene.client.get("/v1/tasks").json["items"], "nobody was asked")
+    check(worker.stop() == 0, worker.said())
+
+
+@case
 def what_is_told_is_seen(scene):
     worker = scene.worker()
     wait_until(lambda: scene.client.get("/v1/workflows/tell.v1").status == 200, "the worker has joined")

@@ -97,6 +97,28 @@ worker.workflow('failing.v1', async (ctx, input) => {
     return ctx.attempt;
 });
 
+// What is handed on is no JSON.
+worker.workflow('nonsense.v1', async (ctx, input) => {
+    const value = { sum: 10n };
+    const circle = {};
+    circle.of = circle;
+    if (input === 'caught') {
+        try {
+            await ctx.emit('told', value);
+        } catch (error) {
+            if (!(error instanceof PermanentError))
+                throw error;
+            await ctx.emit('told');
+            await ctx.sleep('nap', 0.05);
+            return 'went on';
+        }
+    }
+    return { ask: () => ctx.ask('q', value), form: () => ctx.ask('q', null, { form: value }),
+        number: () => ctx.ask('q', 10n), title: () => ctx.ask('q', null, { title: 10n }),
+        emit: () => ctx.emit('told', value), publish: () => ctx.publish(circle),
+        child: () => ctx.startChild('kid', 'child.v1', value) }[input]();
+});
+
 worker.workflow('timeouts.v1', async (ctx) => {
     const kid = await ctx.startChild('kid', 'never.v1');
     try {

@@ -7,6 +7,7 @@ import resource
 import sys
 import time
 import uuid
+from datetime import datetime
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "clients" / "python"))
 
@@ -106,6 +107,23 @@ def failing(ctx, input):
         except BaseException:  # pylint: disable=broad-except
             return "it did not sleep"
     return ctx.attempt
+
+
+@worker.workflow("nonsense.v1")
+def nonsense(ctx, input):
+    """What is handed on is no JSON."""
+    value = {"at": datetime.now()}
+    if input == "caught":
+        try:
+            ctx.emit("told", value)
+        except holdfast.PermanentError:
+            ctx.emit("told")
+            ctx.sleep("nap", 0.05)
+            return "went on"
+    return {"ask": lambda: ctx.ask("q", value), "form": lambda: ctx.ask("q", form=value),
+            "number": lambda: ctx.ask("q", float("nan")), "title": lambda: ctx.ask("q", title=datetime.now()),
+            "emit": lambda: ctx.emit("told", value), "publish": lambda: ctx.publish(value),
+            "child": lambda: ctx.start_child("kid", "child.v1", value)}[input]()
 
 
 @worker.workflow("timeouts.v1")
