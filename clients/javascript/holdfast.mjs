@@ -37,6 +37,7 @@ const CLAIM_WAIT = 20; // s that a claim waits for work
 const LONGEST_BEAT = 10_000; // ms between heartbeats
 const TRACE_LIMIT = 8000; // characters of a stack that are kept with the run
 const MAIL_MOST = 100_000; // pieces that a claim brings
+const BEAT_MOST = 1000; // runs that one heartbeat may name
 const LONGEST_TIMER = 2 ** 31 - 1; // ms; with more it is due at once
 const GIVE_BACK = { path: 'commit', turn: 'give_back' };
 
@@ -1179,22 +1180,32 @@ export class Worker {
 
     // -- heartbeat --
 
-    /** One for all runs that are held, three times in the shortest lease. */
+    /** For all runs that are held, three times in the shortest lease. */
     #scheduleBeat() {
         clearTimeout(this.#beatTimer);
         if (this.#held.size === 0 || this.#quit)
             return;
         const pause = Math.min(LONGEST_BEAT, ...[...this.#held.keys()].map((ctx) => ctx.lease / 3000));
         this.#lastBeat = this.#held.size === 1 ? performance.now() : this.#lastBeat;
-        this.#beatTimer = setTimeout(() => this.#beat(), Math.max(0, this.#lastBeat + pause - performance.now()));
+        this.#beatTimer = setTimeout(() => this.#beat(pause), Math.max(0, this.#lastBeat + pause - performance.now()));
     }
 
-    async #beat() {
+    async #beat(pause) {
         const held = [...this.#held.keys()];
+        const parts = [];
         this.#lastBeat = performance.now();
+        for (let i = 0; i < held.length; i += BEAT_MOST)
+            parts.push(this.#beatFor(held.slice(i, i + BEAT_MOST), pause));
+        await Promise.all(parts);
+        this.#scheduleBeat();
+    }
+
+    /** A connection that went silent shall not cost the leases: there is time for the next beat, on another one. */
+    async #beatFor(held, patience) {
         try {
             const runs = held.map((ctx) => ({ id: ctx.runId, version: ctx.run.version, lease_us: ctx.lease }));
-            const { items } = await this.client.ask('POST', '/work/heartbeat', { worker: this.name, runs });
+            const { items } = await this.client.ask('POST', '/work/heartbeat', { worker: this.name, runs }, 0,
+                AbortSignal.timeout(Math.ceil(patience)));
             this.#letIn();
             items.forEach((item, i) => {
                 if (item.code === 'cancelled')
@@ -1205,6 +1216,5 @@ export class Worker {
         } catch (error) {
             this.#complain('heartbeat', error);
         }
-        this.#scheduleBeat();
     }
 }

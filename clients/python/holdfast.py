@@ -50,6 +50,7 @@ LONGEST_BEAT = 10    # s between heartbeats
 TRACE_LIMIT = 8000   # characters of a traceback that are kept with the run
 MICRO = 1_000_000
 MAIL_MOST = 100_000  # pieces that a claim brings
+BEAT_MOST = 1000     # runs that one heartbeat may name
 GIVE_BACK = {"path": "commit", "turn": "give_back"}
 
 
@@ -212,21 +213,30 @@ class Client:
                 connection.close()
         return self._connect(timeout)
 
+    def _forget_idle(self) -> None:
+        """Where one connection went silent, the others may have, too."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for connection, _ in idle:
+            connection.close()
+
     def ask(self, method: str, path: str, body: Any = None, headers: Optional[Dict[str, str]] = None,
-            wait: float = 0) -> Any:
-        """One request below /v1, sent once; the answer's JSON. `wait`: how much longer than usual it may take."""
+            wait: float = 0, timeout: float = float("inf")) -> Any:
+        """One request below /v1, sent once; the answer's JSON. `wait`: how much longer than usual it may take; `timeout`:
+        its own limit in seconds, where the client's is too long."""
         sent = {**self._headers, **(headers or {})}
         raw = None
         if body is not None:
             raw = _write(body)
             sent["Content-Type"] = "application/json"
-        connection = self._take(self._timeout + wait)
+        connection = self._take(min(timeout, self._timeout + wait))
         try:
             connection.request(method, self._prefix + path, raw, sent)
             response = connection.getresponse()
             text = response.read()
         except (OSError, http.client.HTTPException) as error:
             connection.close()
+            self._forget_idle()
             raise Unavailable("unavailable", f"{method} {path}: {error or type(error).__name__}") from error
         if connection.sock:
             with self._lock:
@@ -1062,7 +1072,7 @@ class Worker:
     # -- heartbeat --
 
     def _beat(self) -> None:
-        """One for all runs that are held, three times in the shortest lease."""
+        """For all runs that are held, three times in the shortest lease."""
         due = 0.0
         while True:
             with self._change:
@@ -1074,16 +1084,22 @@ class Worker:
                     self._change.wait(rest)
                     continue
             due = time.monotonic()
-            runs = [{"id": c.run_id, "version": c.run["version"], "lease_us": c._claim["lease_us"]} for c in held]
-            try:
-                items = self.client.ask("POST", "/work/heartbeat", {"worker": self.name, "runs": runs})["items"]
-                self._let_in()
-                for ctx, item in zip(held, items):
-                    if item["code"] == "cancelled":
-                        ctx._lose(RunCancelled("the run was cancelled"))
-                    elif item["code"] != "ok":
-                        ctx._lose(RunLost("somebody else holds the run"))
-            except HoldfastError as error:
-                self._complain("heartbeat", error)
-            except Exception:  # pylint: disable=broad-except
-                LOG.exception("heartbeat")
+            parts = [held[i:i + BEAT_MOST] for i in range(0, len(held), BEAT_MOST)]
+            for part in parts:
+                self._beat_for(part, pause / len(parts))
+
+    def _beat_for(self, held: List[Context], patience: float) -> None:
+        """A connection that went silent shall not cost the leases: there is time for the next beat, on another one."""
+        runs = [{"id": c.run_id, "version": c.run["version"], "lease_us": c._claim["lease_us"]} for c in held]
+        try:
+            answer = self.client.ask("POST", "/work/heartbeat", {"worker": self.name, "runs": runs}, timeout=patience)
+            self._let_in()
+            for ctx, item in zip(held, answer["items"]):
+                if item["code"] == "cancelled":
+                    ctx._lose(RunCancelled("the run was cancelled"))
+                elif item["code"] != "ok":
+                    ctx._lose(RunLost("somebody else holds the run"))
+        except HoldfastError as error:
+            self._complain("heartbeat", error)
+        except Exception:  # pylint: disable=broad-except
+            LOG.exception("heartbeat")

@@ -344,6 +344,54 @@ def streams_that_end_early_cost_no_events(_):
     check(events == [{"seq": 1}, {"seq": 2}, {"seq": 3}] and opened == [0, 1, 2, 3], f"{events}, {opened}")
 
 
+# ---- Heartbeats ----
+
+class Foreman:
+    """Gives out so many runs, and hears the heartbeats. The first `silent` of these get no answer."""
+
+    def __init__(self, runs, lease_us, silent=0):
+        self.left, self.lease_us, self.silent = runs, lease_us, silent
+        self.beats = []    # ports of the callers
+        self.kept = set()  # ids of runs
+
+    def answer(self, path, headers, body):
+        if path.endswith("/work/claim"):
+            return 200, {"items": [self.claim() for _ in range(min(self.left, body["limit"]))]}
+        if not path.endswith("/work/heartbeat"):
+            return 204, None
+        self.beats.append(headers["port"])
+        if len(self.beats) <= self.silent:
+            return None
+        if len(body["runs"]) > 1000:
+            return 413, {"type": "urn:holdfast:problem:too_large"}
+        self.kept.update(run["id"] for run in body["runs"])
+        return 200, {"items": [{"code": "ok"} for _ in body["runs"]]}
+
+    def claim(self):
+        self.left -= 1
+        run = {"id": f"r{self.left}", "workflow": "stay.v1", "key": None, "attempt": 1, "max_attempts": 3, "version": 1,
+               "input": None}
+        return {"run": run, "lease_us": self.lease_us, "deadline_us": 0, "seen_us": 1, "seen_position": 0, "mail": [],
+                "steps": [], "retried_seq": 0}
+
+
+@case_of_stub
+def a_heartbeat_that_gets_no_answer_is_followed_by_another(directory):
+    foreman = Foreman(1, 3_000_000, silent=1)
+    worker = start_worker(directory, "worker", Stub(foreman.answer).port, HANDS="1", TIMEOUT="900")
+    wait_until(lambda: foreman.kept, "the run is kept")
+    check(foreman.beats[0] != foreman.beats[1], "over another connection")
+    worker.kill()
+
+
+@case_of_stub
+def more_runs_than_a_heartbeat_may_name_are_kept(directory):
+    foreman = Foreman(1001, 6_000_000)
+    worker = start_worker(directory, "worker", Stub(foreman.answer).port, HANDS="1001")
+    wait_until(lambda: len(foreman.kept) == 1001, "all are kept")
+    worker.kill()
+
+
 # ---- What went wrong ----
 
 @case

@@ -8,8 +8,9 @@ import {
 } from '../../../clients/javascript/holdfast.mjs';
 
 const [url, name, log] = process.argv.slice(2);
-const client = new Client(url, { token: process.env.TOKEN });
-const worker = new Worker(client, { name, concurrency: 8, stopLimit: Number(process.env.LIMIT ?? 20) });
+const client = new Client(url, { token: process.env.TOKEN, timeout: Number(process.env.TIMEOUT ?? 30) });
+const worker = new Worker(client, { name, concurrency: Number(process.env.HANDS ?? 8),
+    stopLimit: Number(process.env.LIMIT ?? 20) });
 
 for (let i = 0; i < Number(process.env.FILES ?? 0); i++) // so many are open already
     openSync('/dev/null');
@@ -157,6 +158,8 @@ worker.workflow('held.v1', async (ctx) => {
         await new Promise((resolve) => { setTimeout(resolve, 50); });
     return ctx.attempt;
 });
+
+worker.workflow('stay.v1', () => new Promise(() => {}));
 
 worker.workflow('until.v1', async (ctx) => {
     await ctx.sleepUntil('nap', Date.now() + 100 + 2 ** -11); // between two microseconds

@@ -5,6 +5,7 @@ import os
 import pathlib
 import resource
 import sys
+import threading
 import time
 import uuid
 from datetime import datetime
@@ -14,8 +15,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "clients" /
 import holdfast  # noqa: E402
 
 URL, NAME, LOG = sys.argv[1:]
-client = holdfast.Client(URL, token=os.environ.get("TOKEN"))
-worker = holdfast.Worker(client, name=NAME, concurrency=8, stop_limit=float(os.environ.get("LIMIT", "20")))
+client = holdfast.Client(URL, token=os.environ.get("TOKEN"), timeout=float(os.environ.get("TIMEOUT", "30")))
+worker = holdfast.Worker(client, name=NAME, concurrency=int(os.environ.get("HANDS", "8")),
+                         stop_limit=float(os.environ.get("LIMIT", "20")))
 
 if "FILES" in os.environ:  # so many are open already
     resource.setrlimit(resource.RLIMIT_NOFILE, (4096, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
@@ -157,6 +159,11 @@ def held(ctx, input):
     while not os.path.exists(LOG + ".go"):
         time.sleep(0.05)
     return ctx.attempt
+
+
+@worker.workflow("stay.v1")
+def stay(ctx, input):
+    threading.Event().wait()
 
 
 @worker.workflow("until.v1")
