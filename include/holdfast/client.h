@@ -209,19 +209,22 @@ HF_PUBLIC hf_code hf_fork(hf_client *client, hf_triggered *out, hf_id run, const
 typedef struct hf_bulk_result {
     int64_t matched; /* before anything was changed; after a cursor only those that it came by */
     int64_t changed;
-    int64_t refused;       /* their status did not allow it */
-    char next[HF_ID_TEXT]; /* of one that was stopped: the cursor to go on with; else empty */
+    int64_t refused; /* their status did not allow it */
 } hf_bulk_result;
 
 /* Called now and then with the counts so far; return false to stop. */
 typedef bool (*hf_bulk_progress)(const hf_bulk_result *so_far, void *arg);
 
 /* Applies `action` to all runs that match; what was changed before an error stays changed. `dry_run` only counts.
- * `progress` may be NULL. One that was stopped goes on where it was with out->next as the filter's cursor. HF_LOCKED: all is
- * done but for runs that other transactions kept locked. */
+ * `progress` may be NULL. HF_LOCKED: all is done but for runs that other transactions kept locked. */
 HF_PUBLIC hf_code hf_bulk(hf_client *client, hf_bulk_result *out, const hf_filter *filter,
                           hf_action action, const hf_change *change, bool dry_run,
                           hf_bulk_progress progress, void *arg, hf_error *err) HF_MUST_CHECK;
+/* The same, to be done in parts: `next` receives the cursor with which the filter goes on where `progress` stopped it, or
+ * nothing ("") where all is done. It may be the filter's cursor itself. */
+HF_PUBLIC hf_code hf_bulk_part(hf_client *client, hf_bulk_result *out, char next[HF_ID_TEXT],
+                               const hf_filter *filter, hf_action action, const hf_change *change,
+                               hf_bulk_progress progress, void *arg, hf_error *err) HF_MUST_CHECK;
 
 typedef struct hf_signal_spec {
     int version;         /* HF_SIGNAL_VERSION */

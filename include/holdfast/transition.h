@@ -34,6 +34,7 @@ typedef struct hf_claimed {
     bool suspect;   /* its last lease expired: the holder may have been killed by it */
     bool exhausted; /* no attempts left: fail it without a handler */
     bool overdue;   /* past its deadline: fail it without a handler */
+    bool steps_cut; /* `steps` may not be all: a claim brings 100,000 lines, retries counted */
     int64_t lease;  /* us, the workflow's */
     int64_t retry_base;
     int64_t retry_cap;
@@ -42,7 +43,6 @@ typedef struct hf_claimed {
     size_t mail_count;
     hf_event *steps; /* recorded steps, by sequence */
     size_t step_count;
-    bool steps_cut; /* these may not be all: a claim brings 100,000 lines, retries counted */
     /* Sequence of the last retry by an operator after a step was recorded; 0: none. */
     int64_t retried_seq;
     int64_t seen_position; /* hand these two back with a transition to waiting */

@@ -72,8 +72,8 @@ hf_code hf__steer(hf_client *client, hf_id run, const hf_signal_spec *spec, hf_e
 
 /* ---- Bulk ---- */
 
-/* One page of matching runs, each changed by an operation of its own; they share flushes. */
-/* `locked` counts those that other transactions kept to themselves: they do not save the others. */
+/* One page of matching runs, each changed by an operation of its own; they share flushes. `locked` counts those that other
+ * transactions kept to themselves: they do not save the others. */
 static hf_code change_page(hf_client *client, const hf_runs *page, hf_action action,
                            const hf_change *change, hf_bulk_result *result, int64_t *locked,
                            hf_error *err)
@@ -102,22 +102,37 @@ static hf_code change_page(hf_client *client, const hf_runs *page, hf_action act
     return HF_OK;
 }
 
+/* What both begin with: a filter for the pages, and what matches, unless some of it was changed before. */
+static hf_code begin_bulk(hf_client *client, hf_bulk_result *out, hf_filter *pages,
+                          const hf_change *change, bool count, hf_error *err)
+{
+    pages->limit = BULK_PAGE;
+    *out = (hf_bulk_result){ 0 };
+    hf_code code = hf__check_filter(pages, err);
+    if (code == HF_OK)
+        code = hf__check_change(change, err);
+    return code == HF_OK && count ? hf__count_runs(client, &out->matched, pages, err) : code;
+}
+
 hf_code hf_bulk(hf_client *client, hf_bulk_result *out, const hf_filter *filter, hf_action action,
                 const hf_change *change, bool dry_run, hf_bulk_progress progress, void *arg,
                 hf_error *err)
 {
+    char next[HF_ID_TEXT];
     hf_filter pages = *filter;
-    pages.limit = BULK_PAGE;
-    out->matched = out->changed = out->refused = 0;
-    if (filter->cursor != out->next) /* who goes on may name it where it was answered */
-        out->next[0] = '\0';
-    hf_code code = hf__check_filter(&pages, err);
-    if (code == HF_OK)
-        code = hf__check_change(change, err);
-    if (code == HF_OK && (dry_run || !filter->cursor))
-        code = hf__count_runs(client, &out->matched, &pages, err);
-    if (code != HF_OK || dry_run)
-        return code;
+    if (dry_run)
+        return begin_bulk(client, out, &pages, change, true, err);
+    return hf_bulk_part(client, out, next, filter, action, change, progress, arg, err);
+}
+
+hf_code hf_bulk_part(hf_client *client, hf_bulk_result *out, char next[HF_ID_TEXT],
+                     const hf_filter *filter, hf_action action, const hf_change *change,
+                     hf_bulk_progress progress, void *arg, hf_error *err)
+{
+    hf_filter pages = *filter;
+    hf_code code = begin_bulk(client, out, &pages, change, !filter->cursor, err);
+    if (filter->cursor != next)
+        next[0] = '\0';
 
     bool more = true;
     int64_t locked = 0;
@@ -129,8 +144,8 @@ hf_code hf_bulk(hf_client *client, hf_bulk_result *out, const hf_filter *filter,
         code = change_page(client, page, action, change, out, &locked, err);
         more = page->next != NULL;
         if (code == HF_OK)
-            strcpy(out->next, more ? page->next : "");
-        pages.cursor = out->next;
+            strcpy(next, more ? page->next : "");
+        pages.cursor = next;
         hf_runs_free(page);
         if (filter->cursor)
             out->matched = out->changed + out->refused + locked;

@@ -40,9 +40,9 @@ struct hf__group {
     pthread_mutex_t mutex; /* guards what follows */
     pthread_cond_t work;
     struct queue ready;
-    struct queue aside; /* wait for runs that others keep locked: all others pass them */
-    int64_t look_at;    /* monotonic us: when to look at those again */
-    int64_t looked_at;  /* and when that began, if the flush under way is of those; 0: it is not */
+    struct queue aside;   /* wait for runs that others keep locked: all others pass them */
+    int64_t look_at;      /* monotonic us: when to look at those again */
+    int64_t looked_at;    /* and when the look that is under way began its last try; 0: none is */
     atomic_size_t queued; /* in `ready`; also read without the mutex */
     bool asleep;          /* the thread waits for work */
     bool closing;
@@ -193,14 +193,20 @@ static void pause_for(int64_t us)
 
 /* ---- Answering ---- */
 
-static void answer(struct hf__op *op, hf_code code, const hf_error *err)
+/* It was not done now. But one whose answer was lost may have been done before: that is not known, and no other code says
+ * so. What a claim took is given back by itself. */
+static void answer(struct hf__op *op, const hf_error *err)
 {
+    bool doubtful = op->resent && op->kind != HF__OP_CLAIM && err->code != HF_UNAVAILABLE;
     op->decided = true;
-    op->code = code;
-    if (op->error && code != HF_OK) {
-        *op->error = *err;
-        op->error->code = code;
-    }
+    op->code = doubtful ? HF_UNAVAILABLE : err->code;
+    if (!op->error)
+        return;
+    *op->error = *err;
+    if (doubtful)
+        hf__fail(op->error, HF_UNAVAILABLE,
+                 "the answer was lost, so it may have happened: look before you send it again (%s)",
+                 err->message);
 }
 
 /* Hands out what is decided; what is not stays at the front of `ops`. */
@@ -238,7 +244,7 @@ static size_t give_up(struct hf__group *group, struct hf__op **ops, size_t count
         /* A claim is not repeated: what it took is given back when the worker adopts it. */
         bool lost_claim = op->kind == HF__OP_CLAIM && unknown;
         if (!op->decided && (lost_claim || !worth_trying_again(op, err->code, now, closing)))
-            answer(op, err->code, err);
+            answer(op, err);
     }
     return hand_out(ops, count);
 }
@@ -267,21 +273,24 @@ static void give_up_queued(struct hf__group *group, struct queue *queue, const h
     pthread_mutex_unlock(&group->mutex);
     while (impatient.first) {
         struct hf__op *op = pop(&impatient);
-        answer(op, err->code, err);
+        answer(op, err);
         op->done(op, op->done_arg);
     }
 }
 
 /* ---- The thread ---- */
 
-/* A caller does not wait for ever for somebody else's transaction to end. */
-static void end_locked_out(struct hf__group *group)
+/* Of those that were looked at and not decided. A caller does not wait for ever for somebody else's transaction to end. When
+ * closing, a look that got on with some is not the last: others may have waited for these alone. */
+static size_t end_locked_out(struct hf__group *group, struct hf__op **ops, size_t left, bool got_on)
 {
     static const hf_error locked = {
         .code = HF_LOCKED,
         .message = "another transaction keeps the run locked: end it, then try again",
     };
-    give_up_queued(group, &group->aside, &locked);
+    if (got_on && is_closing(group))
+        return left;
+    return give_up(group, ops, left, false, &locked);
 }
 
 static void clear_again(struct hf__op **ops, size_t count)
@@ -294,6 +303,8 @@ static hf_code flush(struct hf__group *group, struct hf__op **ops, size_t count,
                      hf_error *err)
 {
     int64_t began = hf__monotonic_us();
+    if (group->looked_at) /* what came before it, as an outage, was no look */
+        group->looked_at = began;
     hf_code code = hf__flush(&group->flusher, ops, count, unknown, err);
     if (group->options.metrics)
         hf__metrics_flush(group->options.metrics, count, hf__monotonic_us() - began);
@@ -314,10 +325,12 @@ static void flush_all(struct hf__group *group, struct hf__op **ops, size_t count
             bool looked = group->looked_at;
             group->expected = count > lone && !looked ? hf__group_queued(group) + count : 0;
             size_t left = hand_out(ops, count);
+            bool got_on = left < count;
             clear_again(ops, left);
+            if (looked)
+                left = end_locked_out(group, ops, left, got_on);
             put_back(group, ops, left);
-            end_locked_out(group);
-            if (left == count && !looked)
+            if (!got_on && !looked)
                 pause_for(LOCKED_PAUSE);
             return;
         }

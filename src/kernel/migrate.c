@@ -39,6 +39,16 @@ hf_code hf__schema_read(const struct hf__driver *driver, struct hf__conn *conn, 
     return code;
 }
 
+/* Without what is behind the mark, in a store that was there before: programs of the version before may be at work in it. */
+static const char *script_of(const struct hf__migration *migration, bool fresh,
+                             struct hf__arena *arena)
+{
+    const char *mark = strstr(migration->sql, "-- holdfast: new stores only");
+    return fresh || !mark
+               ? migration->sql
+               : hf__arena_strndup(arena, migration->sql, (size_t)(mark - migration->sql));
+}
+
 static hf_code record(const struct hf__driver *driver, struct hf__conn *conn,
                       const struct hf__migration *migration, struct hf__arena *arena, hf_error *err)
 {
@@ -56,11 +66,12 @@ static hf_code record(const struct hf__driver *driver, struct hf__conn *conn,
 
 /* One migration and its record, in one transaction where the script allows it. */
 static hf_code try_once(const struct hf__driver *driver, struct hf__conn *conn,
-                        const struct hf__migration *migration, hf_error *err)
+                        const struct hf__migration *migration, bool fresh, hf_error *err)
 {
     bool transaction = !strstr(migration->sql, "-- holdfast: no transaction");
     struct hf__arena arena;
     hf__arena_init(&arena, 1024);
+    const char *script = script_of(migration, fresh, &arena);
     bool unknown = false;
     int version = 0;
     int min_writer = 0;
@@ -70,7 +81,7 @@ static hf_code try_once(const struct hf__driver *driver, struct hf__conn *conn,
     if (code == HF_OK && version >= migration->version)
         goto done; /* somebody else was faster */
     if (code == HF_OK)
-        code = driver->script(conn, migration->sql, err);
+        code = script ? driver->script(conn, script, err) : hf__nomem(err);
     if (code == HF_OK)
         code = record(driver, conn, migration, &arena, err);
     if (code == HF_OK && transaction)
@@ -84,11 +95,11 @@ done:
 
 /* While others have a table locked, it stands aside for a moment and tries again: they come before it. */
 static hf_code apply(const struct hf__driver *driver, struct hf__conn *conn,
-                     const struct hf__migration *migration, hf_error *err)
+                     const struct hf__migration *migration, bool fresh, hf_error *err)
 {
     hf_error failure = { 0 };
     hf_code code;
-    while ((code = try_once(driver, conn, migration, &failure)) != HF_OK &&
+    while ((code = try_once(driver, conn, migration, fresh, &failure)) != HF_OK &&
            hf__error_is_lock(&failure))
         nanosleep(&(struct timespec){ .tv_nsec = LOCKED_PAUSE_NS }, NULL);
     if (err && code != HF_OK)
@@ -105,10 +116,11 @@ hf_code hf__migrate(const struct hf__driver *driver, struct hf__conn *conn, int 
     if (code != HF_OK)
         return code;
     code = hf__schema_read(driver, conn, &version, &min_writer, err);
+    bool fresh = version == 0;
     for (int i = 0; code == HF_OK && i < driver->migration_count; i++) {
         const struct hf__migration *migration = &driver->migrations[i];
         if (migration->version > version && migration->version <= newest)
-            code = apply(driver, conn, migration, err);
+            code = apply(driver, conn, migration, fresh, err);
     }
     driver->migrate_unlock(conn);
     return code;

@@ -149,7 +149,8 @@ struct hf__op {
     void *done_arg;
     int64_t
         patience; /* us to go on trying while the store cannot be reached; 0: the engine's connect_limit; < 0: for
-                           ever, and through a full disk too. Also while others keep its run locked, then HF_LOCKED */
+                           ever, and through a full disk too. Also while others keep its run locked, then HF_LOCKED, or
+                           HF_UNAVAILABLE if it was resent */
     bool bears_locks; /* that is waited for without a limit */
     uint64_t shard;   /* operations on one run, and on a family of runs, should share it */
 

@@ -146,6 +146,7 @@ static hf_code bulk(struct hf__request *request, hf_error *err)
     hf_filter filter = HF_FILTER_INIT;
     hf_change change = HF_CHANGE_INIT;
     struct bulk_answer answer = { 0 };
+    char next[HF_ID_TEXT] = "";
     hf_action action = HF_CANCEL;
     hf_code code = hf__request_body(request, &bulk, NULL, err);
     if (code == HF_OK)
@@ -156,13 +157,16 @@ static hf_code bulk(struct hf__request *request, hf_error *err)
     if (code == HF_OK && !chooses(&filter))
         code = hf__fail(err, HF_INVALID, "\"filter\" must choose something");
     change.reason = bulk.reason;
-    if (code == HF_OK)
-        code = hf_bulk(request->client, &answer.result, &filter, action, &change, bulk.dry_run,
-                       go_on, &bulk, err);
+    if (code == HF_OK && bulk.dry_run)
+        code = hf_bulk(request->client, &answer.result, &filter, action, &change, true, NULL, NULL,
+                       err);
+    else if (code == HF_OK)
+        code = hf_bulk_part(request->client, &answer.result, next, &filter, action, &change, go_on,
+                            &bulk, err);
     if (code != HF_OK)
         return code;
-    answer.complete = answer.result.next[0] == '\0';
-    answer.next = answer.complete ? NULL : answer.result.next;
+    answer.complete = next[0] == '\0';
+    answer.next = answer.complete ? NULL : next;
     return hf__reply_record(request, bulk_fields, &answer, err);
 }
 

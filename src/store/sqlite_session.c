@@ -47,7 +47,7 @@ static void sql_uuid(sqlite3_context *context, int argc, sqlite3_value **argv)
         sqlite3_result_blob(context, id.bytes, (int)sizeof id.bytes, SQLITE_TRANSIENT);
 }
 
-/* holdfast_in_time(id): 1 where it tells the time at which it is stored, as near as run_odd has it; else null. */
+/* holdfast_in_time(id): 1 where it tells the time at which it is stored, as near as run_odd_id has it; else null. */
 static void sql_in_time(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
     (void)argc;

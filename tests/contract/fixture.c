@@ -367,9 +367,9 @@ int fixture_run(int argc, char **argv, const char *name, const struct CMUnitTest
     return failed ? 1 : 0;
 }
 
-hf_client *open_beside(void)
+static hf_client *open_through(const struct hf__driver *chosen)
 {
-    struct hf__engine_options inner = { .clock = &test_clock };
+    struct hf__engine_options inner = { .clock = &test_clock, .driver = chosen };
     hf_options options = HF_OPTIONS_INIT;
     hf_client *client = NULL;
     options.tenant = fx.tenant;
@@ -378,6 +378,16 @@ hf_client *open_beside(void)
         return NULL;
     assert_ok(hf__open(&client, fx.url, &options, &inner, &fx.error));
     return client;
+}
+
+hf_client *open_beside(void)
+{
+    return open_through(NULL);
+}
+
+hf_client *open_beside_with_faults(void)
+{
+    return open_through(&driver);
 }
 
 /* ---- One test ---- */

@@ -158,6 +158,8 @@ void when_lost(void (*callback)(void));
 void when_committed(void (*callback)(void));
 /* Another engine on the same store, as another process would have; NULL where there can be none (in memory). */
 hf_client *open_beside(void);
+/* The same, with the driver's faults. */
+hf_client *open_beside_with_faults(void);
 /* Commits that were lost so far. */
 int answers_lost(void);
 

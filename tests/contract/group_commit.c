@@ -5,6 +5,7 @@
 
 #include "client/client.h"
 #include "contract/fixture.h"
+#include "util/clock.h"
 
 static struct hf__op op_of(enum hf__op_kind kind)
 {
@@ -571,6 +572,179 @@ static void closing_does_not_wait_for_a_lock(void **state)
     succeed(held);
 }
 
+static atomic_bool committed;
+
+static void note_commit(void)
+{
+    atomic_store(&committed, true);
+}
+
+/* Until so many flushes more have happened. Where nobody does anything else they are of what is locked out; after three each
+ * it is set aside. */
+static void await_flushes(int count)
+{
+    for (int i = 0; i < count; i++) {
+        atomic_store(&committed, false);
+        when_committed(note_commit);
+        while (!atomic_load(&committed))
+            sleep_for(HF_MILLISECONDS(1));
+    }
+}
+
+static void await_losses(int count)
+{
+    while (answers_lost() < count)
+        sleep_for(HF_MILLISECONDS(1));
+}
+
+static hf_id lost_run;
+
+static void lock_lost_run(void)
+{
+    lock(lost_run);
+}
+
+static void one_that_may_have_happened_is_not_told_that_it_was_locked_out(void **state)
+{
+    hf_signal_spec signal = {
+        .version = HF_SIGNAL_VERSION, .id = "s", .type = "external", .name = "s"
+    };
+    (void)state;
+    if (fx.backend != BACKEND_POSTGRES)
+        skip();
+    for (int happened = 0; happened < 2; happened++) {
+        struct answers answers = { 0 };
+        struct hf__op op = op_of(HF__OP_SIGNAL);
+        hf_error error;
+        hf_client *beside = open_beside_with_faults();
+        lost_run = run_that_is(HF_WAITING, 0);
+        op.signal.run = lost_run;
+        op.signal.spec = &signal;
+        op.patience = -1;
+        op.error = &error;
+        int before = answers_lost();
+        when_lost(lock_lost_run);
+        (happened ? lose_answers : lose_commits)(1);
+        submit_to(beside, &op, &answers);
+        await_losses(before + 1);
+        await_flushes(5);
+        hf_close(beside);
+        sql("COMMIT");
+        assert_int_equal(op.code, HF_UNAVAILABLE);
+        assert_int_equal(error.code, HF_UNAVAILABLE);
+        assert_non_null(strstr(error.message, "may have happened"));
+        assert_non_null(strstr(error.message, "keeps the run locked"));
+        assert_int_equal(
+            sql_number("SELECT count(*) FROM signal WHERE run_id = %s", sql_id(lost_run)),
+            happened);
+    }
+}
+
+/* Whether an operation that was set aside is done, once the lock is gone, sooner than in the time that the store was away. */
+static bool is_done_soon_after_an_outage(void)
+{
+    enum { LOST = 5 };
+    hf_signal_spec signal = {
+        .version = HF_SIGNAL_VERSION, .id = "s", .type = "external", .name = "s"
+    };
+    struct answers answers = { 0 };
+    struct hf__op op = op_of(HF__OP_SIGNAL);
+    op.signal.run = run_that_is(HF_WAITING, 0);
+    op.signal.spec = &signal;
+    op.patience = -1;
+    lock(op.signal.run);
+    submit_to(fx.client, &op, &answers);
+    await_flushes(8);
+    int before = answers_lost();
+    lose_commits(LOST);
+    await_losses(before + 1);
+    int64_t outage = -hf__monotonic_us();
+    await_losses(before + LOST);
+    outage += hf__monotonic_us();
+    await_flushes(1);
+    int64_t waited = -hf__monotonic_us();
+    sql("COMMIT");
+    await(&answers, 1);
+    waited += hf__monotonic_us();
+    assert_int_equal(op.code, HF_OK);
+    change(op.signal.run, HF_CANCEL);
+    return waited < outage;
+}
+
+/* Tried several times: the machine may be slow, but not each time. */
+static void what_is_set_aside_does_not_wait_as_long_again_as_an_outage_took(void **state)
+{
+    enum { TRIES = 10 };
+    bool soon = false;
+    (void)state;
+    if (fx.backend != BACKEND_POSTGRES)
+        skip();
+    for (int i = 0; i < TRIES && !soon; i++)
+        soon = is_done_soon_after_an_outage();
+    assert_true(soon);
+}
+
+static hf_id stopped_at;
+static atomic_bool stopped, let_go;
+
+/* Stops a flusher in the flush that brings this run a signal. */
+static void stop_flusher(void)
+{
+    if (sql_number("SELECT count(*) FROM signal WHERE run_id = %s", sql_id(stopped_at)) == 0) {
+        when_committed(stop_flusher);
+        return;
+    }
+    atomic_store(&stopped, true);
+    while (!atomic_load(&let_go))
+        sleep_for(HF_MILLISECONDS(1));
+}
+
+static void *close_it(void *client)
+{
+    hf_close(client);
+    return NULL;
+}
+
+static void what_is_set_aside_is_looked_at_once_more_when_closing(void **state)
+{
+    hf_signal_spec signal = {
+        .version = HF_SIGNAL_VERSION, .id = "s", .type = "external", .name = "s"
+    };
+    hf_action actions[] = { HF_PAUSE, HF_RESUME };
+    struct hf__op ops[3];
+    struct answers answers = { 0 };
+    pthread_t closer;
+    (void)state;
+    if (fx.backend != BACKEND_POSTGRES)
+        skip();
+    hf_client *beside = open_beside_with_faults();
+    hf_id run = run_that_is(HF_WAITING, 0);
+    stopped_at = run_that_is(HF_WAITING, 0);
+    lock(run);
+    for (int i = 0; i < 2; i++) { /* two on one run: not in one flush */
+        ops[i] = op_of(HF__OP_CHANGE);
+        ops[i].change.run = run;
+        ops[i].change.action = actions[i];
+        ops[i].patience = -1;
+        submit_to(beside, &ops[i], &answers);
+    }
+    await_flushes(12);
+    when_committed(stop_flusher);
+    ops[2] = op_of(HF__OP_SIGNAL);
+    ops[2].signal.run = stopped_at;
+    ops[2].signal.spec = &signal;
+    submit_to(beside, &ops[2], &answers);
+    while (!atomic_load(&stopped))
+        sleep_for(HF_MILLISECONDS(1));
+    sql("COMMIT");
+    assert_int_equal(pthread_create(&closer, NULL, close_it, beside), 0);
+    sleep_for(HF_MILLISECONDS(50)); /* it has begun to close, by all likelihood */
+    atomic_store(&let_go, true);
+    pthread_join(closer, NULL);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(ops[i].code, HF_OK);
+}
+
 static void a_bulk_change_goes_on_past_a_run_that_stays_locked(void **state)
 {
     enum { RUNS = 250 }; /* more than a page */
@@ -614,6 +788,9 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(big_ends_of_a_locked_parents_children_let_all_others_pass),
     CONTRACT_TEST(who_bears_locks_outwaits_those_who_do_not),
     CONTRACT_TEST(closing_does_not_wait_for_a_lock),
+    CONTRACT_TEST(one_that_may_have_happened_is_not_told_that_it_was_locked_out),
+    CONTRACT_TEST(what_is_set_aside_does_not_wait_as_long_again_as_an_outage_took),
+    CONTRACT_TEST(what_is_set_aside_is_looked_at_once_more_when_closing),
     CONTRACT_TEST(a_bulk_change_goes_on_past_a_run_that_stays_locked),
 };
 CONTRACT("group_commit", tests)

@@ -59,6 +59,7 @@ static void a_stranger_finds_nothing_by_any_filter(void **state)
     for (size_t i = 0; i < sizeof filters / sizeof *filters; i++) {
         hf_runs *runs = NULL;
         hf_bulk_result result;
+        char next[HF_ID_TEXT];
         assert_true(list(&filters[i])->count > 0);
         assert_ok(hf_list(fx.other, &runs, &filters[i], &fx.error));
         assert_int_equal(runs->count, 0);
@@ -67,6 +68,11 @@ static void a_stranger_finds_nothing_by_any_filter(void **state)
             hf_bulk(fx.other, &result, &filters[i], HF_DELETE, NULL, false, NULL, NULL, &fx.error));
         assert_int_equal(result.matched, 0);
         assert_int_equal(result.changed, 0);
+        assert_ok(hf_bulk_part(fx.other, &result, next, &filters[i], HF_DELETE, NULL, NULL, NULL,
+                               &fx.error));
+        assert_int_equal(result.matched, 0);
+        assert_int_equal(result.changed, 0);
+        assert_string_equal(next, "");
     }
     assert_int_equal(get(held->run.id)->deleted_at, 0);
 }

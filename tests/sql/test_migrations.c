@@ -16,6 +16,7 @@
 
 #include "client/client.h"
 #include "kernel/engine.h"
+#include "store/sqlite.h"
 
 enum { TRIGGERERS = 2, WORKERS = 2, PROCESSES = 4 };
 
@@ -88,6 +89,64 @@ static hf_client *open_old(int schema)
     const struct hf__engine_options inner = { .max_schema = schema };
     assert_ok(hf__open(&client, url, NULL, &inner, err));
     return client;
+}
+
+/* ---- Statements of before (SQLite) ---- */
+
+/* As schema version 14 had them. They name indexes. */
+static const char find_odd_14[] =
+    "SELECT r.id FROM run r INDEXED BY run_odd "
+    "WHERE r.tenant_id = ?1 AND r.id < ?2 AND r.id >= ?4 "
+    "AND hex(r.id) NOT BETWEEN printf('%012X', r.created_at / 1000 - 1000) "
+    "AND printf('%012X', r.created_at / 1000 + 101) "
+    "AND (?5 IS NULL OR r.created_at >= ?5) AND (?6 IS NULL OR r.created_at < ?6) "
+    "ORDER BY r.id DESC LIMIT ?3";
+static const char find_by_flow_key_14[] =
+    "SELECT r.id FROM workflow w "
+    "CROSS JOIN lane l INDEXED BY lane_key "
+    "ON l.workflow_id = w.id AND coalesce(l.flow_key, '') = ?4 "
+    "CROSS JOIN run r INDEXED BY run_flow "
+    "ON r.lane = l.id AND r.lane <> r.workflow_id AND r.id < ?2 "
+    "AND r.id >= coalesce((SELECT x.id FROM run x INDEXED BY run_flow "
+    "WHERE x.lane = l.id AND x.lane <> x.workflow_id AND x.id < ?2 "
+    "ORDER BY x.id DESC LIMIT 1 OFFSET ?3 - 1), x'') "
+    "WHERE w.tenant_id = ?1 ORDER BY r.id DESC LIMIT ?3";
+
+static struct hf__statement statements_14[HF__STMT_COUNT];
+
+/* A statement that inserts runs did not know of in_time; it writes another column, which does not matter. */
+static void forget_in_time(struct hf__statement *statement, char *text, size_t size)
+{
+    static const char column[] = " in_time)";
+    const char *found = strstr(statement->sql, column);
+    assert_non_null(found);
+    snprintf(text, size, "%.*s delete_reason)%s", (int)(found - statement->sql), statement->sql,
+             found + strlen(column));
+    assert_null(strstr(text, column));
+    statement->sql = text;
+}
+
+static hf_code open_14(struct hf__database **out, const char *path, const struct hf__clock *clock,
+                       hf_error *failure)
+{
+    return hf__sqlite_open_with(out, statements_14, HF__STMT_COUNT, path, clock, failure);
+}
+
+/* The driver as a program of the version before has it, where that matters. */
+static const struct hf__driver *driver_14(void)
+{
+    static struct hf__driver driver;
+    static char texts[3][8000];
+    driver = hf__sqlite_driver;
+    memcpy(statements_14, driver.statements, sizeof statements_14);
+    forget_in_time(&statements_14[HF__STMT_INSERT_RUNS], texts[0], sizeof texts[0]);
+    forget_in_time(&statements_14[HF__STMT_INSERT_PLAIN_RUNS], texts[1], sizeof texts[1]);
+    forget_in_time(&statements_14[HF__STMT_INSERT_CHILDREN], texts[2], sizeof texts[2]);
+    statements_14[HF__STMT_FIND_ODD].sql = find_odd_14;
+    statements_14[HF__STMT_FIND_BY_FLOW_KEY].sql = find_by_flow_key_14;
+    driver.statements = statements_14;
+    driver.open = open_14;
+    return &driver;
 }
 
 /* ---- Work under way ---- */
@@ -163,11 +222,19 @@ static int wait_for_more(void)
     return atomic_load(&finished) - before;
 }
 
-/* The older program says what this one says, for want of its own statements. These need the columns in_time and rest_step,
- * which can be added beforehand on PostgreSQL alone: there the migrations bear with that. */
-static int oldest_worked_with(void)
+/* The older program says what this one says, for want of its own statements. On PostgreSQL these need the columns in_time and
+ * rest_step, which are added beforehand: the migrations bear with that. */
+static hf_client *open_oldest(void)
 {
-    return on_postgres ? 1 : 15;
+    hf_client *client;
+    const struct hf__engine_options inner = { .max_schema = 1,
+                                              .driver = on_postgres ? NULL : driver_14() };
+    assert_ok(hf__open(&client, url, NULL, &inner, err));
+    assert_int_equal(meddle("SELECT max(version) FROM @schema_version"), 1);
+    if (on_postgres)
+        pg_do(scratch.pg, "ALTER TABLE holdfast.run ADD COLUMN in_time boolean, "
+                          "ADD COLUMN rest_step text COLLATE \"C\"");
+    return client;
 }
 
 static void a_store_is_migrated_while_older_programs_work(void **state)
@@ -178,11 +245,7 @@ static void a_store_is_migrated_while_older_programs_work(void **state)
     atomic_store(&triggered, 0);
     atomic_store(&finished, 0);
     atomic_store(&failures, 0);
-    busy = open_old(oldest_worked_with());
-    assert_int_equal(meddle("SELECT max(version) FROM @schema_version"), oldest_worked_with());
-    if (on_postgres)
-        pg_do(scratch.pg, "ALTER TABLE holdfast.run ADD COLUMN in_time boolean, "
-                          "ADD COLUMN rest_step text COLLATE \"C\"");
+    busy = open_oldest();
     hf_workflow work = { .name = "work" };
     assert_ok(hf_workflow_put(busy, &work, 0, err));
     for (int i = 0; i < TRIGGERERS + WORKERS; i++)
@@ -207,6 +270,68 @@ static void a_store_is_migrated_while_older_programs_work(void **state)
                      atomic_load(&triggered));
     hf_close(newer);
     hf_close(busy);
+}
+
+/* ---- Lists of before ---- */
+
+static int64_t in_2100(void *arg)
+{
+    (void)arg;
+    return HF_DAYS(365) * 130;
+}
+
+static size_t count_listed(hf_client *client, const hf_filter *filter)
+{
+    hf_runs *page = NULL;
+    assert_ok(hf_list(client, &page, filter, err));
+    size_t count = page->count;
+    hf_runs_free(page);
+    return count;
+}
+
+/* By time as well: the store's clock is another than that of the ids. */
+static void older_programs_go_on_listing_by_time_and_by_flow_key(void **state)
+{
+    static const struct hf__clock clock = { .now = in_2100 };
+    hf_client *older;
+    hf_workflow work = { .name = "work" };
+    hf_trigger_spec spec = HF_TRIGGER_INIT;
+    hf_filter by_key = HF_FILTER_INIT, by_time = HF_FILTER_INIT;
+    hf_triggered made;
+    (void)state;
+    if (on_postgres)
+        return; /* there no statement names an index */
+    const struct hf__engine_options inner = { .max_schema = 14,
+                                              .driver = driver_14(),
+                                              .clock = &clock };
+    assert_ok(hf__open(&older, url, NULL, &inner, err));
+    assert_ok(hf_workflow_put(older, &work, 0, err));
+    spec.workflow = "work";
+    assert_ok(hf_trigger(older, &made, &spec, err));
+    spec.flow_key = "customer";
+    assert_ok(hf_trigger(older, &made, &spec, err));
+    by_key.flow_key = "customer";
+    by_time.created_after = in_2100(NULL);
+    for (int migrated = 0; migrated < 2; migrated++) {
+        assert_int_equal(count_listed(older, &by_key), 1);
+        assert_int_equal(count_listed(older, &by_time), 2);
+        hf_client *newer = scratch_open(url);
+        assert_int_equal(count_listed(newer, &by_key), 1);
+        assert_int_equal(count_listed(newer, &by_time), 2);
+        hf_close(newer);
+    }
+    assert_int_equal(meddle("SELECT max(version) FROM @schema_version"), newest_schema());
+    hf_close(older);
+}
+
+static void a_new_store_has_nothing_that_older_programs_alone_need(void **state)
+{
+    (void)state;
+    if (on_postgres)
+        return;
+    hf_close(scratch_open(url));
+    assert_int_equal(
+        meddle("SELECT count(*) FROM sqlite_master WHERE name IN ('run_odd', 'run_flow')"), 0);
 }
 
 /* ---- Several at once ---- */
@@ -519,6 +644,8 @@ int main(void)
         MIGRATION_TEST(many_processes_create_one_schema),
         MIGRATION_TEST(many_processes_migrate_once),
         MIGRATION_TEST(a_store_is_migrated_while_older_programs_work),
+        MIGRATION_TEST(older_programs_go_on_listing_by_time_and_by_flow_key),
+        MIGRATION_TEST(a_new_store_has_nothing_that_older_programs_alone_need),
         MIGRATION_TEST(a_long_transaction_holds_up_a_migration_and_nobody_else),
         MIGRATION_TEST(a_migration_that_broke_off_is_done_again),
         MIGRATION_TEST(what_depends_on_an_sql_function_goes_on_working),

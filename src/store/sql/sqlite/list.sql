@@ -133,15 +133,15 @@ SELECT r.id FROM run r INDEXED BY run_parent
 
 -- name: find_by_flow_key
 -- Runs with a flow key, deleted or not, before a cursor: the newest of its lane in each workflow. Lanes of flow keys that
--- are older than their odd numbers have no index. Served by lane_key and run_flow. Serves: list, bulk operations.
+-- are older than their odd numbers have no index. Served by lane_key and run_flow_id. Serves: list, bulk operations.
 -- takes: one (tenant int, before uuid, most int, flow_key text)
 -- gives: (id uuid)
 SELECT n.id
   FROM (SELECT r.id
           FROM workflow w
          CROSS JOIN lane l INDEXED BY lane_key ON l.workflow_id = w.id AND coalesce(l.flow_key, '') = ?4
-         CROSS JOIN run r INDEXED BY run_flow ON r.lane = l.id AND r.lane & 1 = 1 AND r.id < ?2
-                AND r.id >= coalesce((SELECT x.id FROM run x INDEXED BY run_flow
+         CROSS JOIN run r INDEXED BY run_flow_id ON r.lane = l.id AND r.lane & 1 = 1 AND r.id < ?2
+                AND r.id >= coalesce((SELECT x.id FROM run x INDEXED BY run_flow_id
                                        WHERE x.lane = l.id AND x.lane & 1 = 1 AND x.id < ?2
                                        ORDER BY x.id DESC LIMIT 1 OFFSET ?3 - 1), x'')
          WHERE w.tenant_id = ?1
@@ -174,10 +174,10 @@ SELECT n.id
 
 -- name: find_odd
 -- Runs of a tenant, deleted or not, between two ids and made in a span of time, whose ids tell another time than the one at
--- which they were made. Served by run_odd, which is empty where clocks are right. Serves: list, bulk operations by time.
+-- which they were made. Served by run_odd_id, which is empty where clocks are right. Serves: list, bulk operations by time.
 -- takes: one (tenant int, before uuid, most int, low uuid, created_after bigint, created_before bigint)
 -- gives: (id uuid)
-SELECT r.id FROM run r INDEXED BY run_odd
+SELECT r.id FROM run r INDEXED BY run_odd_id
  WHERE r.tenant_id = ?1 AND r.id < ?2 AND r.id >= ?4
    AND r.in_time IS NULL
    AND hex(r.id) NOT BETWEEN printf('%012X', r.created_at / 1000 - 1000)

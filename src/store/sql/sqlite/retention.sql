@@ -56,7 +56,7 @@ SELECT r.deleted_at FROM run r INDEXED BY run_deleted WHERE r.deleted_at >= ?1 O
 -- The next lanes of flow keys, and whether they are idle: as new, and without a run, ended or deleted ones included. The
 -- last lane is not, since its number would be given again, and workers know lanes by their numbers. For a day after a
 -- migration none is: programs of the version before, which do not expect it, can still be at work. Served by the primary
--- keys of lane and schema_version and by run_flow. Serves: retention.
+-- keys of lane and schema_version and by run_flow_id. Serves: retention.
 -- takes: one (after int, most int)
 -- gives: (lane int, idle bool)
 SELECT l.id,
@@ -64,7 +64,7 @@ SELECT l.id,
        AND l.id < (SELECT max(k.id) FROM lane k)
        AND (SELECT v.applied_at FROM schema_version v WHERE v.version = (SELECT max(m.version) FROM schema_version m))
            <= holdfast_now() - 86400000000
-       AND NOT EXISTS (SELECT 1 FROM run r INDEXED BY run_flow
+       AND NOT EXISTS (SELECT 1 FROM run r INDEXED BY run_flow_id
                         WHERE r.lane = l.id AND r.lane & 1 = 1)
   FROM lane l
  WHERE l.id > ?1 AND l.flow_key IS NOT NULL
@@ -72,12 +72,12 @@ SELECT l.id,
 
 -- name: remove_lanes
 -- Removes lanes that still are idle, as look_at_lanes says it. Served by the primary key of lane and by
--- run_flow. Serves: retention.
+-- run_flow_id. Serves: retention.
 -- takes: rows (lane int)
 -- gives: (lane int)
 DELETE FROM lane
  WHERE id = ?1 AND flow_key IS NOT NULL AND id & 1 = 1 AND weight = 1 AND coalesce(rate_next, 0) <= holdfast_now()
    AND id < (SELECT max(k.id) FROM lane k)
-   AND NOT EXISTS (SELECT 1 FROM run r INDEXED BY run_flow
+   AND NOT EXISTS (SELECT 1 FROM run r INDEXED BY run_flow_id
                     WHERE r.lane = lane.id AND r.lane & 1 = 1)
 RETURNING id;

@@ -78,7 +78,7 @@ SELECT r.id, 1, 1, r.tenant_id, r.created_at, 0, 'created', r.actor
   FROM run r WHERE changes() > 0 AND r.rowid > last_insert_rowid() - changes();
 
 -- name: ensure_lanes
--- The lanes of flow keys that new runs need, made where they are missing. Their numbers are odd: run_flow goes by that.
+-- The lanes of flow keys that new runs need, made where they are missing. Their numbers are odd: run_flow_id goes by that.
 -- Served by lane_key. Serves: trigger with a flow key, before insert_runs.
 -- takes: rows (tenant int, workflow text, flow_key text)
 -- gives: nothing
