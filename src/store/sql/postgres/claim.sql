@@ -185,7 +185,8 @@ SELECT pg_advisory_xact_lock(1215653446, f.id)
 -- and of the flow key, and pays for the starts. A run whose lease expired keeps its slot: taking it over needs a start
 -- only. One that was deleted counts until its lease ends. Of the free slots a worker takes half, or as many as it has idle hands (hands). The caller has locked the flow:
 -- what is counted here holds until its commit. Shares are of what is free, where that is less than most. A rate_next
--- further ahead than the burst is of another rate, or of a clock that was set back: it counts for nothing. Served by run_claim and run_slot. Serves: workers.
+-- further ahead than the burst is of another rate, or of a clock that was set back: it counts for nothing. Where all that is
+-- due fits into every limit, which of it comes first need not be found out. Served by run_claim and run_slot. Serves: workers.
 -- takes: one (heads text, most int, worker text, lease bigint, suspect_attempts int, hands int)
 -- gives: (id uuid, tenant_id int, tenant text, workflow text, lane int, key text, priority int, attempt int,
 --   max_attempts int, version bigint, revision bigint, event_seq bigint, run_at bigint, due_at bigint, claimed_from
@@ -265,8 +266,11 @@ head AS MATERIALIZED (
                                  OR c.timeout_at <= t.now)))
                  ORDER BY c.run_at LIMIT least(a.part, f.slots, f.starts, p.slots, p.starts)
                    FOR NO KEY UPDATE SKIP LOCKED) n) r
+), fits AS MATERIALIZED (
+    SELECT count(*) <= least($2, min(least(d.slots, d.starts, d.key_slots, d.key_starts))) AS whole FROM due d
 ), key_slotted AS (
-    SELECT d.*, sum(d.fresh) OVER (PARTITION BY d.lane ORDER BY d.turn, d.fresh, d.run_at, d.ctid) AS place FROM due d
+    SELECT d.*, sum(d.fresh) OVER (PARTITION BY d.lane ORDER BY d.turn, d.fresh, d.run_at, d.ctid) AS place
+      FROM due d WHERE NOT (SELECT f.whole FROM fits f)
 ), key_started AS (
     SELECT d.*, row_number() OVER (PARTITION BY d.lane ORDER BY d.turn, d.fresh, d.run_at, d.ctid) AS number
       FROM key_slotted d WHERE d.fresh = 0 OR d.place <= d.key_slots
@@ -279,7 +283,9 @@ head AS MATERIALIZED (
            row_number() OVER (PARTITION BY d.workflow_id ORDER BY d.turn, d.fresh, d.run_at, d.ctid) AS number
       FROM slotted d WHERE d.fresh = 0 OR d.place <= d.slots
 ), taken AS MATERIALIZED (
-    SELECT s.ctid, s.workflow_id FROM started s WHERE s.number <= s.starts ORDER BY s.turn, s.fresh, s.run_at LIMIT $2
+    SELECT d.ctid, d.workflow_id FROM due d WHERE (SELECT f.whole FROM fits f)
+     UNION ALL
+    (SELECT s.ctid, s.workflow_id FROM started s WHERE s.number <= s.starts ORDER BY s.turn, s.fresh, s.run_at LIMIT $2)
 ), ok AS (
     UPDATE holdfast.run r
        SET status = 1, claimed_from = r.status, due_at = r.run_at, version = r.version + 1, attempt = r.attempt + 1,
