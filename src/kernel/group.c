@@ -20,6 +20,8 @@
 #define GATHER_EACH 10   /* us to wait for each caller that was just answered to come back */
 #define GATHER_LEAST 100 /* us for all of them */
 #define GATHER_MOST 1000
+#define CROWD 200       /* so many are waited for asleep: the database has use for the processor */
+#define CROWD_PAUSE 150 /* us */
 #define LOCKED_PAUSE HF_MILLISECONDS(1) /* before looking again at runs that others have locked */
 #define ASIDE_PAUSE HF_MILLISECONDS(5)  /* the same, of those that were set aside */
 #define FIRST_BACKOFF HF_MILLISECONDS(20)
@@ -334,8 +336,8 @@ static void flush_all(struct hf__group *group, struct hf__op **ops, size_t count
 }
 
 /* Callers that were answered together come back together: giving way to them for a moment, until they are there beside
- * those who wait already, saves flushes. Yielding, not sleeping: waking up again costs more than the moment. A lone caller
- * is never waited for. */
+ * those who wait already, saves flushes. Yielding, not sleeping, unless they are many: waking up again costs more than the
+ * moment. A lone caller is never waited for. */
 static void gather(struct hf__group *group)
 {
     int64_t patience = (int64_t)group->expected * GATHER_EACH;
@@ -343,8 +345,8 @@ static void gather(struct hf__group *group)
     patience = patience > GATHER_MOST ? GATHER_MOST : patience;
     int64_t until = group->expected ? hf__monotonic_us() + patience : 0;
     while (hf__group_queued(group) < group->expected && hf__monotonic_us() < until)
-        if (group->expected > 200)
-            pause_for(150);
+        if (group->expected > CROWD)
+            pause_for(CROWD_PAUSE);
         else
             sched_yield();
     group->expected = 0;
