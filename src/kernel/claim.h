@@ -22,6 +22,10 @@ struct hf__kind {
     size_t count;
 };
 
+/* A claim from one head tells once what all its runs share, in a last row without an id. NULL: each run has its own. */
+const struct hf__cell *hf__claim_shared(const struct hf__table *out);
+/* How many runs an answer brings. */
+int hf__claim_runs(const struct hf__table *out);
 const char *hf__heads_json(struct hf__batch *batch, const struct hf__kind *kind);
 bool hf__has_shares(const struct hf__kind *kind);
 void hf__sheet_init(struct hf__batch *batch, struct hf__sheet *sheet, enum hf__stmt stmt,

@@ -245,9 +245,14 @@ struct hf__pool_use hf__engine_pool_use(const struct hf__engine *engine)
 
 /* ---- Group commit ---- */
 
+static struct hf__group *group_of(const struct hf__engine *engine, const struct hf__op *op)
+{
+    return engine->groups[op->shard % (uint64_t)engine->group_count];
+}
+
 void hf__engine_submit(struct hf__engine *engine, struct hf__op *op)
 {
-    hf__group_submit(engine->groups[op->shard % (uint64_t)engine->group_count], op);
+    hf__group_submit(group_of(engine, op), op);
 }
 
 /* Counts operations that are not decided yet. A semaphore, since the waiter may free it as soon as it wakes, and since one
@@ -275,7 +280,10 @@ void hf__engine_apply(struct hf__engine *engine, struct hf__op *ops, size_t coun
     for (size_t i = 0; i < count; i++) {
         ops[i].done = latch_down;
         ops[i].done_arg = &latch;
-        hf__engine_submit(engine, &ops[i]);
+        if (count == 1)
+            hf__group_apply(group_of(engine, &ops[i]), &ops[i]);
+        else
+            hf__engine_submit(engine, &ops[i]);
     }
     while (sem_wait(&latch.done) != 0)
         ; /* a signal came in between */

@@ -14,6 +14,17 @@ static bool goes_head_by_head(const struct hf__batch *batch)
     return batch->flusher->driver->statements[HF__STMT_JOURNAL_CLAIMS].sql != NULL;
 }
 
+const struct hf__cell *hf__claim_shared(const struct hf__table *out)
+{
+    const struct hf__cell *last = out->nrows ? hf__table_row(out, out->nrows - 1) : NULL;
+    return last && hf__is_null(last[0]) ? last : NULL;
+}
+
+int hf__claim_runs(const struct hf__table *out)
+{
+    return out->nrows - (hf__claim_shared(out) != NULL);
+}
+
 const char *hf__heads_json(struct hf__batch *batch, const struct hf__kind *kind)
 {
     struct hf__buffer json = { 0 };
@@ -227,18 +238,19 @@ hf_code hf__claim_journal(struct hf__batch *batch, hf_error *err)
     return hf__batch_send(batch, HF__STMT_JOURNAL_CLAIMS, err);
 }
 
-static void read_claimed(hf_claimed *claimed, const struct hf__cell *c)
+/* `s`: what it shares with others, or its own row. */
+static void read_claimed(hf_claimed *claimed, const struct hf__cell *c, const struct hf__cell *s)
 {
     hf_run *run = &claimed->run;
     run->id = hf__as_uuid(c[0]);
     claimed->tenant_id = (int)hf__as_number(c[1]);
-    run->tenant = hf__as_text(c[2]);
-    run->workflow = hf__as_text(c[3]);
-    claimed->lane = (int)hf__as_number(c[4]);
+    run->tenant = hf__as_text(s[2]);
+    run->workflow = hf__as_text(s[3]);
+    claimed->lane = (int)hf__as_number(s[4]);
     run->key = hf__as_text(c[5]);
-    run->priority = (int)hf__as_number(c[6]);
+    run->priority = (int)hf__as_number(s[6]);
     run->attempt = (int)hf__as_number(c[7]);
-    run->max_attempts = (int)hf__as_number(c[8]);
+    run->max_attempts = (int)hf__as_number(hf__is_null(c[8]) ? s[8] : c[8]);
     run->version = hf__as_number(c[9]);
     run->revision = hf__as_number(c[10]);
     run->run_at = run->lease_until = hf__as_number(c[12]);
@@ -267,11 +279,11 @@ static void read_claimed(hf_claimed *claimed, const struct hf__cell *c)
     run->timeout_at = hf__as_number(c[37]);
     run->created_at = hf__as_number(c[38]);
     run->started_at = hf__as_number(c[39]);
-    claimed->lease = hf__as_number(c[40]);
-    claimed->retry_base = hf__as_number(c[41]);
-    claimed->retry_cap = hf__as_number(c[42]);
-    claimed->dead_letter = hf__as_text(c[43]);
-    claimed->seen_at = hf__as_number(c[44]);
+    claimed->lease = hf__as_number(s[40]);
+    claimed->retry_base = hf__as_number(s[41]);
+    claimed->retry_cap = hf__as_number(s[42]);
+    claimed->dead_letter = hf__as_text(s[43]);
+    claimed->seen_at = hf__as_number(s[44]);
     claimed->exhausted = run->attempt > run->max_attempts;
     claimed->overdue = run->timeout_at != 0 && run->timeout_at <= claimed->seen_at;
 }
@@ -295,14 +307,22 @@ static void ask_belongings(struct hf__batch *batch, enum hf__stmt stmt, const st
     p[1] = run[0];
 }
 
+static bool asks_for_belongings(const struct hf__batch *batch)
+{
+    return batch->sheets[HF__STMT_LOAD_MAIL].in.nrows > 0 ||
+           batch->sheets[HF__STMT_LOAD_STEPS].in.nrows > 0;
+}
+
 /* Turns answers into claims and asks for the mail and steps of those that have any. */
 static void gather_rows(struct hf__batch *batch, const struct hf__table *out, hf_claims *claims,
                         bool limited)
 {
-    for (int i = 0; i < out->nrows; i++) {
+    const struct hf__cell *shared = hf__claim_shared(out);
+    int count = hf__claim_runs(out);
+    for (int i = 0; i < count; i++) {
         const struct hf__cell *c = hf__table_row(out, i);
         hf_claimed *claimed = &claims->items[claims->count++];
-        read_claimed(claimed, c);
+        read_claimed(claimed, c, shared ? shared : c);
         claimed->limited = limited;
         if (hf__as_number(c[15]))
             ask_belongings(batch, HF__STMT_LOAD_MAIL, c);
@@ -336,7 +356,7 @@ void hf__claim_gather(struct hf__batch *batch, size_t index)
         gather_rows(batch, &limited->rest.out, claims, limited->rest_is_limited);
     }
     qsort(items, claims->count, sizeof *items, by_urgency);
-    for (size_t i = 0; i < claims->count; i++)
+    for (size_t i = 0; asks_for_belongings(batch) && i < claims->count; i++)
         if (!hf__idmap_put(&batch->rows, items[i].run.id, &items[i]))
             batch->failed = true;
     op->claim.claims = claims;
@@ -357,8 +377,7 @@ static hf_code deliver_one(struct hf__batch *batch, size_t index, hf_error *err)
         hf__table_init(&sheet->out, batch->arena, sheet->out.ncolumns);
     }
     hf__claim_gather(batch, index);
-    bool more = batch->sheets[HF__STMT_LOAD_MAIL].in.nrows > 0 ||
-                batch->sheets[HF__STMT_LOAD_STEPS].in.nrows > 0;
+    bool more = asks_for_belongings(batch);
     hf_code code = HF_OK;
     if (more)
         code = hf__batch_send(batch, HF__STMT_LOAD_MAIL, err);

@@ -1,6 +1,6 @@
 /* Claims that are handed out while their commit is on its way to the disk.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "kernel/batch.h"
+#include "kernel/claim.h"
 
 bool hf__claim_is_urgent(const struct hf__batch *batch)
 {
@@ -22,10 +22,11 @@ static bool can_begin(const struct hf__cell *c)
 /* What hands can begin at once. More than that is not worth it: those behind wait longer for a hand than for the disk. */
 static bool all_can_begin(const struct hf__table *out, int hands)
 {
-    for (int i = 0; i < out->nrows; i++)
+    int count = hf__claim_runs(out);
+    for (int i = 0; i < count; i++)
         if (!can_begin(hf__table_row(out, i)))
             return false;
-    return out->nrows > 0 && out->nrows <= hands;
+    return count > 0 && count <= hands;
 }
 
 /* From here on the claim and its memory are shared with whoever was told. */

@@ -123,7 +123,7 @@ static hf_code send_and_wait(struct hf__batch *batch, const struct hf__op *op, b
     if (code == HF_OK)
         code = batch->flusher->driver->sync(batch->flusher->conn, err);
     if (code == HF_OK)
-        *most -= sheet->out.nrows;
+        *most -= hf__claim_runs(&sheet->out);
     return code;
 }
 

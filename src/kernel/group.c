@@ -20,6 +20,8 @@
 #define GATHER_EACH 10   /* us to wait for each caller that was just answered to come back */
 #define GATHER_LEAST 100 /* us for all of them */
 #define GATHER_MOST 1000
+#define CROWD 200       /* so many are waited for asleep: the database has use for the processor */
+#define CROWD_PAUSE 150 /* us */
 #define LOCKED_PAUSE HF_MILLISECONDS(1) /* before looking again at runs that others have locked */
 #define ASIDE_PAUSE HF_MILLISECONDS(5)  /* the same, of those that were set aside */
 #define FIRST_BACKOFF HF_MILLISECONDS(20)
@@ -45,6 +47,7 @@ struct hf__group {
     int64_t looked_at;    /* and when the look that is under way began its last try; 0: none is */
     atomic_size_t queued; /* in `ready`; also read without the mutex */
     bool asleep;          /* the thread waits for work */
+    bool lent;            /* a caller flushes by itself: the thread waits for that, too */
     bool closing;
 };
 
@@ -89,9 +92,10 @@ void hf__group_submit(struct hf__group *group, struct hf__op *op)
     pthread_mutex_lock(&group->mutex);
     push_back(&group->ready, op);
     group->queued++;
-    if (group->asleep)
-        pthread_cond_signal(&group->work);
+    bool wake = group->asleep && !group->lent;
     pthread_mutex_unlock(&group->mutex);
+    if (wake) /* under the mutex it would wake up to wait for that */
+        pthread_cond_signal(&group->work);
 }
 
 size_t hf__group_queued(struct hf__group *group)
@@ -345,8 +349,8 @@ static void flush_all(struct hf__group *group, struct hf__op **ops, size_t count
 }
 
 /* Callers that were answered together come back together: giving way to them for a moment, until they are there beside
- * those who wait already, saves flushes. Yielding, not sleeping: waking up again costs more than the moment. A lone caller
- * is never waited for. */
+ * those who wait already, saves flushes. Yielding, not sleeping, unless they are many: waking up again costs more than the
+ * moment. A lone caller is never waited for. */
 static void gather(struct hf__group *group)
 {
     int64_t patience = (int64_t)group->expected * GATHER_EACH;
@@ -354,7 +358,10 @@ static void gather(struct hf__group *group)
     patience = patience > GATHER_MOST ? GATHER_MOST : patience;
     int64_t until = group->expected ? hf__monotonic_us() + patience : 0;
     while (hf__group_queued(group) < group->expected && hf__monotonic_us() < until)
-        sched_yield();
+        if (group->expected > CROWD)
+            pause_for(CROWD_PAUSE);
+        else
+            sched_yield();
     group->expected = 0;
 }
 
@@ -369,8 +376,8 @@ static void wait_until(struct hf__group *group, int64_t until)
 static void await_work(struct hf__group *group)
 {
     group->asleep = true;
-    while (!group->ready.first && !group->closing && !aside_is_due(group))
-        if (group->aside.first)
+    while (group->lent || (!group->ready.first && !group->closing && !aside_is_due(group)))
+        if (group->aside.first && !group->lent)
             wait_until(group, group->look_at);
         else
             pthread_cond_wait(&group->work, &group->mutex);
@@ -401,6 +408,41 @@ static size_t add_claim(const struct hf__group *group, struct hf__op **ops, size
         return 0;
     begin(group, ops[1]);
     return 1;
+}
+
+/* Whether the thread has nothing to do, and leaves its connection to a caller. */
+static bool borrow(struct hf__group *group)
+{
+    pthread_mutex_lock(&group->mutex);
+    bool idle = group->asleep && !group->lent && !group->ready.first && !group->aside.first &&
+                !group->closing;
+    group->lent |= idle;
+    pthread_mutex_unlock(&group->mutex);
+    return idle;
+}
+
+static void give_back(struct hf__group *group)
+{
+    pthread_mutex_lock(&group->mutex);
+    group->lent = false;
+    bool wake = group->ready.first || group->aside.first || group->closing;
+    pthread_mutex_unlock(&group->mutex);
+    if (wake)
+        pthread_cond_signal(&group->work);
+}
+
+void hf__group_apply(struct hf__group *group, struct hf__op *op)
+{
+    struct hf__op *ops[2] = { op };
+    if (!borrow(group)) {
+        hf__group_submit(group, op);
+        return;
+    }
+    begin(group, op);
+    group->looked_at = 0;
+    size_t claims = add_claim(group, ops, 1);
+    flush_all(group, ops, 1 + claims, 1 + claims);
+    give_back(group);
 }
 
 static void *group_thread(void *arg)

@@ -1,5 +1,5 @@
 /* Group commit: callers hand in operations, one thread per group applies whatever has gathered while the last flush was
- * on its way. Nobody is told "done" before it is durable.
+ * on its way; a lone caller does it itself. Nobody is told "done" before it is durable.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef HF_KERNEL_GROUP_H
 #define HF_KERNEL_GROUP_H
@@ -24,6 +24,9 @@ hf_code hf__group_start(struct hf__group **out, const struct hf__group_options *
 /* Applies what was handed in, then stops. */
 void hf__group_stop(struct hf__group *group);
 void hf__group_submit(struct hf__group *group, struct hf__op *op);
+/* As hf__group_submit, by a caller who waits for the answer: where nobody else is there, it flushes by itself. To wake the
+ * thread and to be woken by it would take a lone caller as long as a good part of the flush. */
+void hf__group_apply(struct hf__group *group, struct hf__op *op);
 /* How many wait for the next flush, at about this moment. */
 size_t hf__group_queued(struct hf__group *group);
 

@@ -14,8 +14,7 @@
 #define GRACE HF_SECONDS(10)        /* a worker is dead when three beats and this have passed */
 #define SCHEMA_CHECK_BEATS 10       /* beats between looks at the schema's version */
 
-/* worker->lock is held. */
-static int64_t period_of(const hf_worker *worker)
+int64_t hf__beat_period(const hf_worker *worker)
 {
     int64_t period = worker->heartbeat ? worker->heartbeat : PERIOD_MOST;
     if (!worker->heartbeat && worker->shortest_lease && worker->shortest_lease / 3 < period)
@@ -131,7 +130,7 @@ static struct pulse *gather(hf_worker *worker, bool alarmed)
     struct pulse *pulse = worker->held ? new_pulse(worker, (size_t)worker->held_count) : NULL;
     if (!pulse)
         return NULL;
-    int64_t age = period_of(worker) / 2;
+    int64_t age = hf__beat_period(worker) / 2;
     int64_t young = pulse->at - (alarmed && age > ALARMED_AFTER ? ALARMED_AFTER : age);
     for (hf_ctx *turn = worker->held; turn; turn = turn->older) {
         if (turn->extended_at > young || turn->haul->standing != HF__CLAIM_KEPT)
@@ -222,7 +221,7 @@ void hf__beat_alarm(hf_worker *worker)
 /* worker->lock is held. */
 static int64_t next_beat(const hf_worker *worker, int64_t last)
 {
-    int64_t due = last + period_of(worker);
+    int64_t due = last + hf__beat_period(worker);
     return worker->alarm && worker->alarm < due ? worker->alarm : due;
 }
 

@@ -46,7 +46,7 @@ static hf_ctx *take_queue(hf_worker *worker, bool untried)
         queue = turn->behind;
         turn->behind = NULL;
         if (untried && turn->claimed->run.attempt > 1) {
-            hf__queue_append(worker, turn);
+            (void)hf__queue_append(worker, turn); /* its hand was woken before */
             continue;
         }
         turn->state = HF__TURN_COMMITTING;

@@ -120,8 +120,22 @@ static void init_turn(hf_ctx *turn, struct hf__haul *haul, const hf_claimed *cla
     hf__arena_init(&turn->arena, 256);
 }
 
-/* worker->lock is held. */
-static void hold(hf_worker *worker, hf_ctx *turn)
+/* Whom a haul wakes once worker->lock is free: woken under it, they would only wait for it. */
+struct wakes {
+    int hands;
+    bool beat;
+};
+
+static void wake(hf_worker *worker, struct wakes wakes)
+{
+    for (int i = 0; i < wakes.hands; i++)
+        pthread_cond_signal(&worker->work);
+    if (wakes.beat)
+        pthread_cond_signal(&worker->beat);
+}
+
+/* True: the next beat is due earlier for it. worker->lock is held. */
+static bool hold(hf_worker *worker, hf_ctx *turn)
 {
     turn->older = worker->held;
     if (worker->held)
@@ -131,10 +145,10 @@ static void hold(hf_worker *worker, hf_ctx *turn)
     worker->held_count++;
     worker->alone += turn->alone;
     int64_t lease = turn->claimed->lease;
-    if (!worker->shortest_lease || lease < worker->shortest_lease) {
+    int64_t period = hf__beat_period(worker);
+    if (!worker->shortest_lease || lease < worker->shortest_lease)
         worker->shortest_lease = lease;
-        pthread_cond_signal(&worker->beat);
-    }
+    return hf__beat_period(worker) < period;
 }
 
 /* worker->lock is held. */
@@ -146,7 +160,7 @@ static void note_payload(hf_worker *worker, const hf_run *run)
         worker->payload = (double)bytes;
 }
 
-void hf__queue_append(hf_worker *worker, hf_ctx *turn)
+bool hf__queue_append(hf_worker *worker, hf_ctx *turn)
 {
     if (worker->last)
         worker->last->behind = turn;
@@ -154,8 +168,7 @@ void hf__queue_append(hf_worker *worker, hf_ctx *turn)
         worker->first = turn;
     worker->last = turn;
     worker->queued++;
-    if (worker->queued <= worker->idle_hands)
-        pthread_cond_signal(&worker->work);
+    return worker->queued <= worker->idle_hands;
 }
 
 /* Turns of what the claim brought, for the tenants that are known; `ask`: the store is asked about others. Returns how many. */
@@ -178,21 +191,23 @@ static size_t init_turns(struct hf__haul *haul, bool ask)
 }
 
 /* worker->lock is held. */
-static void admit(struct hf__haul *haul, size_t count, bool stopping)
+static struct wakes admit(struct hf__haul *haul, size_t count, bool stopping)
 {
     hf_worker *worker = haul->errand.worker;
     hf_ctx *turns = haul->turns;
+    struct wakes wakes = { 0 };
     haul->admitted = true;
     haul->turn_count = count;
     haul->left += count;
     for (size_t i = 0; i < count; i++) {
-        hold(worker, &turns[i]);
+        wakes.beat |= hold(worker, &turns[i]);
         note_payload(worker, &turns[i].claimed->run);
         if (stopping)
             turns[i].state = HF__TURN_COMMITTING;
         else
-            hf__queue_append(worker, &turns[i]);
+            wakes.hands += hf__queue_append(worker, &turns[i]);
     }
+    return wakes;
 }
 
 void hf__haul_admit(struct hf__haul *haul)
@@ -205,8 +220,9 @@ void hf__haul_admit(struct hf__haul *haul)
     bool stopping = worker->stopping;
     if (haul->standing == HF__CLAIM_LOST)
         count = 0;
-    admit(haul, count, stopping);
+    struct wakes wakes = admit(haul, count, stopping);
     pthread_mutex_unlock(&worker->lock);
+    wake(worker, wakes);
     for (size_t i = 0; stopping && i < count; i++)
         hf__turn_give_back(&haul->turns[i]);
 }
@@ -218,14 +234,16 @@ static void open_haul(struct hf__op *op, void *arg)
     struct hf__haul *haul = arg;
     hf_worker *worker = haul->errand.worker;
     size_t brought = op->claim.claims->count;
+    struct wakes wakes = { 0 };
     pthread_mutex_lock(&worker->lock);
     haul->standing = HF__CLAIM_OPEN;
     haul->errand.told = true;
     if (!haul->errand.left && !worker->stopping && init_turns(haul, false) == brought)
-        admit(haul, brought, false);
+        wakes = admit(haul, brought, false);
     else
         pthread_cond_signal(haul->errand.answer);
     pthread_mutex_unlock(&worker->lock);
+    wake(worker, wakes);
 }
 
 struct hf__haul *hf__haul_new(hf_worker *worker)

@@ -346,6 +346,8 @@ void hf__turn_release(hf_ctx *turn);
 
 /* beat.c */
 void *hf__beat_main(void *worker);
+/* us between two beats; worker->lock is held. */
+int64_t hf__beat_period(const hf_worker *worker);
 /* Says in the store that the worker lives, what it holds and whether it sleeps. */
 hf_code hf__beat_say(hf_worker *worker, hf_error *err);
 /* The run's lease has ended as far as this side can know; worker->lock is not held. */
@@ -361,8 +363,8 @@ void hf__drain(hf_worker *worker);
 bool hf__hands_are_stuck(const hf_worker *worker);
 /* Gives back what waits behind such handlers: others may have hands for it. */
 void hf__queue_let_go(hf_worker *worker);
-/* Behind what waits for a hand; worker->lock is held. */
-void hf__queue_append(hf_worker *worker, hf_ctx *turn);
+/* Behind what waits for a hand; worker->lock is held. True: a hand is idle, and to be woken for it. */
+bool hf__queue_append(hf_worker *worker, hf_ctx *turn);
 
 /* exec.c */
 struct hf__program;

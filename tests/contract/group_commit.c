@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <pthread.h>
 #include <stdatomic.h>
+#include <time.h>
 
 #include "client/client.h"
 #include "contract/fixture.h"
@@ -137,6 +138,59 @@ static void a_hundred_callers_at_once_are_each_answered_for_themselves(void **st
 }
 
 /* ---- On one run ---- */
+
+static pthread_t committer;
+
+static void note_thread(void)
+{
+    committer = pthread_self();
+}
+
+/* A thread that would have to be woken takes longer than the caller itself. */
+static void a_lone_caller_flushes_by_itself(void **state)
+{
+    (void)state;
+    trigger(WORK); /* until it is answered, the store's own thread may still be awake */
+    for (int tries = 0; tries < 1000 && !pthread_equal(committer, pthread_self()); tries++) {
+        when_committed(note_thread);
+        trigger(WORK);
+    }
+    assert_true(pthread_equal(committer, pthread_self()));
+}
+
+static pthread_t late_threads[2];
+static struct caller late[2];
+
+static void bring_callers(void)
+{
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&late_threads[i], NULL, trigger_as_caller, &late[i]), 0);
+    nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
+}
+
+static void who_comes_while_a_lone_caller_flushes_is_answered(void **state)
+{
+    int64_t runs = sql_number("SELECT count(*) FROM run");
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        late[i] = (struct caller){ .number = i, .code = HF_INTERNAL };
+    when_committed(bring_callers);
+    trigger(WORK);
+    for (int i = 0; i < 2; i++) {
+        pthread_join(late_threads[i], NULL);
+        assert_int_equal(late[i].code, HF_OK);
+    }
+    assert_int_equal(sql_number("SELECT count(*) FROM run"), runs + 3);
+}
+
+static void a_lone_callers_lost_answer_is_asked_for_again(void **state)
+{
+    (void)state;
+    lose_answers(1);
+    hf_id id = trigger(WORK);
+    assert_int_equal(answers_lost(), 1);
+    assert_true(hf_id_equal(claim()->run.id, id));
+}
 
 static void of_two_commits_on_one_run_in_one_batch_the_first_wins(void **state)
 {
@@ -772,6 +826,9 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(one_bad_operation_among_a_hundred_fails_alone),
     CONTRACT_TEST(what_a_trigger_of_the_users_own_refuses_fails_alone),
     CONTRACT_TEST(a_hundred_callers_at_once_are_each_answered_for_themselves),
+    CONTRACT_TEST(a_lone_caller_flushes_by_itself),
+    CONTRACT_TEST(who_comes_while_a_lone_caller_flushes_is_answered),
+    CONTRACT_TEST(a_lone_callers_lost_answer_is_asked_for_again),
     CONTRACT_TEST(of_two_commits_on_one_run_in_one_batch_the_first_wins),
     CONTRACT_TEST(a_commit_sees_the_signals_of_its_own_batch),
     CONTRACT_TEST(many_steps_of_one_run_in_one_batch_keep_their_order),

@@ -64,8 +64,9 @@ SELECT o.id, o.tenant_id, o.tenant, o.name, o.lane, o.key, o.priority, o.attempt
 
 -- name: claim_head
 -- As claim_runs, from one head: its lane is read once and stays out of the rows that are passed on, and all its runs are
--- updated by one scan of their places. Served by the primary keys of lane, workflow and tenant and by run_claim. Serves:
--- workers, where one lane and priority has what they want.
+-- updated by one scan of their places. What they share comes once, in a last row without an id; max_attempts is theirs where
+-- it is not null in their own. Served by the primary keys of lane, workflow and tenant and by run_claim. Serves: workers,
+-- where one lane and priority has what they want.
 -- only: postgres
 -- takes: one (lane int, priority int, floor bigint, most int, worker text, lease bigint, suspect_attempts int)
 -- gives: (id uuid, tenant_id int, tenant text, workflow text, lane int, key text, priority int, attempt int,
@@ -101,22 +102,26 @@ WITH l AS MATERIALIZED (
            run_at = CASE WHEN r.timeout_at > l.now THEN least(l.now + l.lease, r.timeout_at) ELSE l.now + l.lease END
       FROM l
      WHERE r.ctid = ANY (ARRAY(SELECT d.ctid FROM due d))
-    RETURNING r.id, r.tenant_id, r.event_seq, r.version, r.lane, r.key, r.priority, r.attempt, r.max_attempts,
-              r.revision, r.run_at, r.due_at, r.claimed_from, r.has_mail, r.has_steps, r.watched, r.input, r.state,
-              r.error, r.error_code, r.last_error, r.current_step, r.waiting_kind, r.waiting_token, r.waiting_until,
-              r.wait_count, r.last_worker, r.subject, r.reference, r.tags, r.partition, r.trace, r.actor, r.parent,
-              r.root, r.timeout_at, r.created_at, r.started_at
+    RETURNING r.id, r.tenant_id, r.event_seq, r.version, r.key, r.attempt, r.max_attempts, r.revision, r.run_at,
+              r.due_at, r.claimed_from, r.has_mail, r.has_steps, r.watched, r.input, r.state, r.error, r.error_code,
+              r.last_error, r.current_step, r.waiting_kind, r.waiting_token, r.waiting_until, r.wait_count,
+              r.last_worker, r.subject, r.reference, r.tags, r.partition, r.trace, r.actor, r.parent, r.root,
+              r.timeout_at, r.created_at, r.started_at
 ), journal AS (
     INSERT INTO holdfast.event (run_id, seq, version, tenant_id, at, kind, name, actor)
-    SELECT o.id, o.event_seq, o.version, o.tenant_id, l.now, 0, 'started', $5 FROM l CROSS JOIN ok o
+    SELECT o.id, o.event_seq, o.version, o.tenant_id, (SELECT l.now FROM l), 0, 'started', $5 FROM ok o
 )
-SELECT o.id, o.tenant_id, l.tenant, l.name, o.lane, o.key, o.priority, o.attempt,
-       coalesce(o.max_attempts, l.max_attempts), o.version, o.revision, o.event_seq, o.run_at, o.due_at,
-       o.claimed_from, o.has_mail, o.has_steps, o.watched, o.input, o.state, o.error, o.error_code, o.last_error,
-       o.current_step, o.waiting_kind, o.waiting_token, o.waiting_until, o.wait_count, o.last_worker, o.subject,
-       o.reference, o.tags, o.partition, o.trace, o.actor, o.parent, o.root, o.timeout_at, o.created_at, o.started_at,
-       l.lease, l.retry_base, l.retry_cap, l.dead_letter, l.now
-  FROM l CROSS JOIN ok o;
+SELECT o.id, o.tenant_id, NULL::text, NULL::text, NULL::int, o.key, NULL::int, o.attempt, o.max_attempts, o.version,
+       o.revision, NULL::bigint, o.run_at, o.due_at, o.claimed_from, o.has_mail, o.has_steps, o.watched, o.input, o.state,
+       o.error, o.error_code, o.last_error, o.current_step, o.waiting_kind, o.waiting_token, o.waiting_until, o.wait_count,
+       o.last_worker, o.subject, o.reference, o.tags, o.partition, o.trace, o.actor, o.parent, o.root, o.timeout_at,
+       o.created_at, o.started_at, NULL::bigint, NULL::bigint, NULL::bigint, NULL::text, NULL::bigint
+  FROM ok o
+ UNION ALL
+SELECT NULL, NULL, l.tenant, l.name, l.id, NULL, $2, NULL, l.max_attempts, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+       NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+       NULL, NULL, l.lease, l.retry_base, l.retry_cap, l.dead_letter, l.now
+  FROM l;
 
 -- name: claim_run
 -- As claim_runs, for one new run that is known by its id: the same flush has just inserted it, or it was heard of. What is
@@ -185,7 +190,8 @@ SELECT pg_advisory_xact_lock(1215653446, f.id)
 -- and of the flow key, and pays for the starts. A run whose lease expired keeps its slot: taking it over needs a start
 -- only. One that was deleted counts until its lease ends. Of the free slots a worker takes half, or as many as it has idle hands (hands). The caller has locked the flow:
 -- what is counted here holds until its commit. Shares are of what is free, where that is less than most. A rate_next
--- further ahead than the burst is of another rate, or of a clock that was set back: it counts for nothing. Served by run_claim and run_slot. Serves: workers.
+-- further ahead than the burst is of another rate, or of a clock that was set back: it counts for nothing. Where all that is
+-- due fits into every limit, which of it comes first need not be found out. Served by run_claim and run_slot. Serves: workers.
 -- takes: one (heads text, most int, worker text, lease bigint, suspect_attempts int, hands int)
 -- gives: (id uuid, tenant_id int, tenant text, workflow text, lane int, key text, priority int, attempt int,
 --   max_attempts int, version bigint, revision bigint, event_seq bigint, run_at bigint, due_at bigint, claimed_from
@@ -265,8 +271,11 @@ head AS MATERIALIZED (
                                  OR c.timeout_at <= t.now)))
                  ORDER BY c.run_at LIMIT least(a.part, f.slots, f.starts, p.slots, p.starts)
                    FOR NO KEY UPDATE SKIP LOCKED) n) r
+), fits AS MATERIALIZED (
+    SELECT count(*) <= least($2, min(least(d.slots, d.starts, d.key_slots, d.key_starts))) AS whole FROM due d
 ), key_slotted AS (
-    SELECT d.*, sum(d.fresh) OVER (PARTITION BY d.lane ORDER BY d.turn, d.fresh, d.run_at, d.ctid) AS place FROM due d
+    SELECT d.*, sum(d.fresh) OVER (PARTITION BY d.lane ORDER BY d.turn, d.fresh, d.run_at, d.ctid) AS place
+      FROM due d WHERE NOT (SELECT f.whole FROM fits f)
 ), key_started AS (
     SELECT d.*, row_number() OVER (PARTITION BY d.lane ORDER BY d.turn, d.fresh, d.run_at, d.ctid) AS number
       FROM key_slotted d WHERE d.fresh = 0 OR d.place <= d.key_slots
@@ -279,7 +288,9 @@ head AS MATERIALIZED (
            row_number() OVER (PARTITION BY d.workflow_id ORDER BY d.turn, d.fresh, d.run_at, d.ctid) AS number
       FROM slotted d WHERE d.fresh = 0 OR d.place <= d.slots
 ), taken AS MATERIALIZED (
-    SELECT s.ctid, s.workflow_id FROM started s WHERE s.number <= s.starts ORDER BY s.turn, s.fresh, s.run_at LIMIT $2
+    SELECT d.ctid, d.workflow_id FROM due d WHERE (SELECT f.whole FROM fits f)
+     UNION ALL
+    (SELECT s.ctid, s.workflow_id FROM started s WHERE s.number <= s.starts ORDER BY s.turn, s.fresh, s.run_at LIMIT $2)
 ), ok AS (
     UPDATE holdfast.run r
        SET status = 1, claimed_from = r.status, due_at = r.run_at, version = r.version + 1, attempt = r.attempt + 1,
