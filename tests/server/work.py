@@ -297,6 +297,24 @@ def a_worker_that_leaves_is_answered_and_forgotten(server, hand):
 
 
 @case
+def what_a_worker_says_of_itself_is_bounded(server, hand):
+    for path in ("join", "claim"):
+        for odd in ({"worker": "w" * 513}, {"worker": ""}, {"host": "h" * 513}, {"program": "p" * 513},
+                    {"workflows": ["w" * 201]}, {"workflows": ["work.v1", "w" * (1 << 20)]}, {"workflows": ["a b"]},
+                    {"workflows": [f"many.v{number}" for number in range(1001)]}):
+            answer = hand.work(path, {"workflows": ["work.v1"], **odd})
+            check(answer.status in (400, 413) and answer.problem in ("invalid", "too_large"), (path, answer.text[:200]))
+    check(hand.crew() == [], "nobody was listed")
+    check(not [one for one in hand.get("/v1/workflows").json["items"] if not one["name"].startswith("holdfast.")],
+          "nothing was created")
+    names = [f"many.v{number}" for number in range(998)]
+    check(hand.work("join", {"workflows": [*names, names[0], "family.*"]}).status == 204, "as many as there may be")
+    made = [one["name"] for one in hand.get("/v1/workflows").json["items"] if not one["name"].startswith("holdfast.")]
+    check(sorted(made) == sorted(names), "each was created, once")
+    check(len(hand.crew()[0]["serves"]) == 1000, "and all are served")
+
+
+@case
 def tenants_do_not_meet(server, hand):
     server.program("tenant", "create", "acme")
     other = Hand(server.port, headers={"Holdfast-Tenant": "acme"})
