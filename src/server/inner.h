@@ -91,8 +91,9 @@ void hf__sweep_busy(struct hf__sweep *sweep, struct hf__sweep_entry *entry);
 void hf__sweep_idle(struct hf__sweep *sweep, struct hf__sweep_entry *entry);
 /* Bytes that the connections have brought and taken, for comparing: as long as nobody's move, it stays the same. */
 uint64_t hf__sweep_moved(struct hf__sweep *sweep);
-/* Whether the caller of a request that waits has closed its end: nobody would get the answer. */
-bool hf__sweep_hung_up(const struct hf__sweep_entry *entry);
+/* Whether the caller of a request that waits has closed its end: nobody would get the answer. `silent`: whoever has not
+ * would send nothing now, so that it has if anything came. */
+bool hf__sweep_hung_up(const struct hf__sweep_entry *entry, bool silent);
 
 /* ---- gzip.c ---- */
 

@@ -289,6 +289,13 @@ void hf__work_dismiss(struct hf__request *request, char *name)
     hf__park_tell_workers(request->server->park, dismiss, name);
 }
 
+/* The goodbye of TLS is a record that only the connection's own thread can read; but whoever waits sends nothing else. */
+static bool hung_up(const struct hf__request *request)
+{
+    bool waited = request->calls > 1;
+    return hf__sweep_hung_up(request->entry, waited && request->server->options.certificate);
+}
+
 hf_code hf__work_claim(struct hf__request *request, hf_error *err)
 {
     static const hf_id any_lane;
@@ -303,7 +310,7 @@ hf_code hf__work_claim(struct hf__request *request, hf_error *err)
     if (code != HF_OK)
         return code;
     /* What was claimed for nobody would be lost with the answer. */
-    if (hf__sweep_hung_up(request->entry) || atomic_load(&claiming->left))
+    if (hung_up(request) || atomic_load(&claiming->left))
         return answer_claim(request, claiming, 0, err);
     code = claim_now(request, claiming, &given, &next_due, err);
     if (code == HF_OK && given == 0 && !claiming->idle && !must_answer(request, claiming)) {

@@ -2,6 +2,7 @@
 """What nobody should send, and who should not be served: after each the server answers, and ends well. F11."""
 
 import gzip
+import http.client
 import json
 import os
 import pathlib
@@ -476,5 +477,33 @@ def tls_is_served_and_wrong_files_are_told(directory):
 
 
 RUNNER.case("tls_is_served_and_wrong_files_are_told", tls_is_served_and_wrong_files_are_told)
+
+
+def a_claim_whose_caller_said_goodbye_over_tls_claims_nothing(directory):
+    certificate, key = make_certificate(directory, "one")
+    context = ssl.create_default_context(cafile=certificate)
+    with Server(directory, make_store(KIND, directory), "--no-worker", "--tls-cert", certificate, "--tls-key", key) as server:
+        client = Client(server.port)
+        client.connection = http.client.HTTPSConnection("localhost", server.port, context=context, timeout=120 * PATIENCE)
+        client.put("/v1/workflows/idle.v1", {})
+        body = '{"worker":"gone","workflows":["idle.v1"],"wait":"60s"}'
+        plain = socket.create_connection(("127.0.0.1", server.port), timeout=60 * PATIENCE)
+        with context.wrap_socket(plain, server_hostname="localhost") as caller:
+            caller.sendall(f"POST /v1/work/claim HTTP/1.1\r\n{JSON}Content-Length: {len(body)}\r\n\r\n{body}".encode())
+            wait_until(lambda: any(one["idle"] for one in client.get("/v1/workers").json["items"]), "a claim waits")
+            caller.settimeout(0.1)
+            try:
+                caller.unwrap()  # says so, and would wait for the other side to say it too
+            except OSError:
+                pass
+            run = client.trigger("idle.v1")
+            claim = {"worker": "alive", "workflows": ["idle.v1"], "wait": "60s"}
+            claimed = client.post("/v1/work/claim", claim).json["items"][0]["run"]
+            check((claimed["id"], claimed["attempt"]) == (run, 1), "it went to nobody before")
+        client.close()
+
+
+RUNNER.case("a_claim_whose_caller_said_goodbye_over_tls_claims_nothing",
+            a_claim_whose_caller_said_goodbye_over_tls_claims_nothing)
 
 RUNNER.finish()

@@ -3,6 +3,7 @@
 
 import signal
 import socket
+import struct
 import sys
 import threading
 import uuid
@@ -54,8 +55,8 @@ class Hand(Client):
         """The remote workers; the server is one, too."""
         return [worker for worker in self.get("/v1/workers").json["items"] if worker["name"].startswith("default/")]
 
-    def waits(self):
-        wait_until(lambda: any(worker["idle"] for worker in self.crew()), "a claim waits")
+    def waits(self, name=""):
+        wait_until(lambda: any(worker["idle"] and worker["name"].endswith(name) for worker in self.crew()), "a claim waits")
 
     def state(self, run):
         return self.get(f"/v1/runs/{run}").json
@@ -271,13 +272,17 @@ def two_servers_share_the_work(server, hand):
 @case
 def a_claim_whose_caller_hung_up_claims_nothing(server, hand):
     begin(hand)
-    body = b'{"worker":"gone","workflows":["work.v1"],"wait":"60s"}'
-    with socket.create_connection(("127.0.0.1", server.port)) as caller:
-        caller.sendall(b"POST /v1/work/claim HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-                       b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
-        hand.waits()
-    run = hand.trigger("work.v1")
-    check(hand.hold()["run"]["id"] == run, "the run went to somebody who lives")
+    for name, linger in ((b"closed", (0, 0)), (b"reset", (1, 0))):
+        body = b'{"worker":"%s","workflows":["work.v1"],"wait":"60s"}' % name
+        with socket.create_connection(("127.0.0.1", server.port)) as caller:
+            caller.sendall(b"POST /v1/work/claim HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                           b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+            hand.waits(name.decode())
+            caller.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", *linger))
+        run = hand.trigger("work.v1")
+        claimed = hand.hold()
+        check((claimed["run"]["id"], claimed["run"]["attempt"]) == (run, 1), f"{name}: it went to nobody before")
+        check(hand.on(claimed, "commit", turn="succeed").status == 200, "done")
 
 
 @case
