@@ -37,6 +37,7 @@ void hf__request_release(struct hf__request *request)
         request->kept_free(request->kept);
     hf__caller_release(request->server->access, request->caller);
     hf__body_drop(request);
+    hf__unread_drop(request);
     hf__buffer_free(&request->out);
     hf__buffer_free(&request->stream.out);
     pthread_mutex_destroy(&request->mutex);
@@ -340,6 +341,10 @@ static void call_handler(struct hf__request *request)
 {
     hf_error err = { 0 };
     struct hf__access *access = request->server->access;
+    if (request->calls == 0 && !hf__unread_may_change(request)) {
+        hf__unread_refuse(request);
+        return;
+    }
     hf_code code = request->calls++ == 0 ? hf__access_check(access, request, &err)
                                          : hf__access_check_again(access, request, &err);
     if (code == HF_OK)
@@ -352,6 +357,7 @@ void hf__request_answered(struct hf__request *request)
 {
     hf__park_leave(request);
     hf__gzip_answer(request);
+    hf__unread_keep(request);
     hf__request_resume(request);
 }
 

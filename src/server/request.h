@@ -91,8 +91,9 @@ struct hf__request {
     struct hf__buffer out;
     struct hf__pair answer_headers[HF__MOST_HEADERS];
     int answer_header_count;
-    const void *fixed; /* in place of `out`: bytes that live as long as the program */
+    const void *fixed; /* in place of `out`: bytes that live as long as the server */
     size_t fixed_length;
+    size_t unread;       /* bytes of `out`, as counted in the server's total */
     const char *failure; /* for the log; NULL: it is no fault of ours */
     bool answered;       /* the connection may send it */
     bool at_once;        /* the handler is called on the connection's thread: it must not wait */

@@ -205,6 +205,16 @@ static void give_back(struct hf__request *request, const struct claiming *claimi
     }
 }
 
+static hf_code check_room(struct hf__request *request, hf_error *err)
+{
+    if (request->out.failed)
+        return hf__nomem(err);
+    if (hf__unread_has_room(request))
+        return HF_OK;
+    hf__unread_refuse(request);
+    return HF_UNAVAILABLE; /* it is answered */
+}
+
 static hf_code claim_now(struct hf__request *request, const struct claiming *claiming,
                          size_t *given, int64_t *next_due, hf_error *err)
 {
@@ -218,10 +228,11 @@ static hf_code claim_now(struct hf__request *request, const struct claiming *cla
     hf_code code = hf_claim(request->client, &claims, &spec, err);
     if (code == HF_OK)
         code = write_claims(request, claiming, claims, given);
-    if (code == HF_OK && request->out.failed) {
+    bool claimed = code == HF_OK;
+    if (claimed)
+        code = check_room(request, err);
+    if (claimed && code != HF_OK)
         give_back(request, claiming, claims);
-        code = hf__nomem(err);
-    }
     *next_due = code == HF_OK ? claims->next_due : 0;
     hf_claims_free(claims);
     return code;
