@@ -55,7 +55,7 @@ def c_table(files, version):
         etag = hashlib.sha256(data).hexdigest()[:16]
         arrays.append(f"static const unsigned char bytes_{number}[] = {{\n    {c_bytes(packed)}\n}};\n")
         rows.append(
-            f'    {{ "{name}", "{TYPES[Path(name).suffix]}", bytes_{number}, sizeof bytes_{number}, {len(data)}, '
+            f'    {{ "{name}", "{TYPES[Path(name).suffix]}", bytes_{number}, sizeof bytes_{number}, '
             f'"W/\\"{etag}\\"" }},\n'
         )
     return (

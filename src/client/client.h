@@ -34,6 +34,9 @@ hf_code hf__client_for(hf_client **out, struct hf__engine *engine, int tenant_id
                        const char *tenant, const char *actor, hf_error *err);
 /* Registers a workflow of the engine's own in the client's tenant, if it is new there. */
 hf_code hf__workflow_ensure(hf_client *client, const char *name, hf_error *err);
+/* The same for many whose names were checked, in one statement. */
+hf_code hf__workflows_ensure(hf_client *client, const char *const *names, size_t count,
+                             hf_error *err);
 /* Registers the workflow and starts a run of it, unless one with its key is there. `initial` may be NULL. */
 hf_code hf__chore_start(hf_client *client, hf_triggered *out, hf_trigger_spec *spec,
                         const hf_transition *initial, hf_error *err);

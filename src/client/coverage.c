@@ -80,7 +80,7 @@ static bool add_row(struct hf__coverage *coverage, const struct hf__cell *c, con
 static hf_code look(hf_client *client, struct hf__coverage *fresh, hf_error *err)
 {
     struct hf__ask ask;
-    hf__ask_begin(&ask, client->engine, HF__STMT_LIVE_PATTERNS);
+    hf__ask_begin(&ask, client->engine, HF__STMT_LIVE_PATTERNS)[0] = hf__text(client->tenant);
     hf_code code = hf__ask_send(&ask, err);
     for (int i = 0; code == HF_OK && i < ask.out.nrows; i++)
         if (!add_row(fresh, hf__table_row(&ask.out, i), client->tenant))

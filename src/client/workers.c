@@ -35,7 +35,7 @@ static hf_code hide_others(hf_client *client, hf_worker_info *worker, struct hf_
 hf_code hf_workers(hf_client *client, hf_worker_list **out, hf_error *err)
 {
     struct hf__ask ask;
-    hf__ask_begin(&ask, client->engine, HF__STMT_LIST_WORKERS);
+    hf__ask_begin(&ask, client->engine, HF__STMT_LIST_WORKERS)[0] = hf__text(client->tenant);
     hf_worker_list *list = hf__answer_new(sizeof *list);
     hf_code code = hf__ask_into(&ask, list, err);
     if (code == HF_OK) {

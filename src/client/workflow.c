@@ -13,12 +13,16 @@
 #include "util/error.h"
 #include "util/text.h"
 
-static hf_code create(hf_client *client, const char *name, bool *created, hf_error *err)
+static hf_code create(hf_client *client, const char *const *names, size_t count, bool *created,
+                      hf_error *err)
 {
     struct hf__ask ask;
     struct hf__cell *c = hf__ask_begin(&ask, client->engine, HF__STMT_CREATE_WORKFLOW);
-    c[0] = hf__number(client->tenant_id);
-    c[1] = hf__text(name);
+    for (size_t i = 0; i < count; i++) {
+        c = i ? hf__table_add(&ask.in) : c;
+        c[0] = hf__number(client->tenant_id);
+        c[1] = hf__text(names[i]);
+    }
     hf_code code = hf__ask_send(&ask, err);
     *created = code == HF_OK && ask.out.nrows > 0;
     hf__ask_end(&ask);
@@ -124,7 +128,7 @@ hf_code hf_workflow_put(hf_client *client, const hf_workflow *workflow, unsigned
     bool created = false;
     hf_code code = hf__check_workflow(workflow, mask, err);
     if (code == HF_OK)
-        code = create(client, workflow->name, &created, err);
+        code = create(client, &workflow->name, 1, &created, err);
     if (code == HF_OK && mask)
         code = set_fields(client, workflow, mask, err);
     if (code == HF_OK && (created || mask))
@@ -132,11 +136,17 @@ hf_code hf_workflow_put(hf_client *client, const hf_workflow *workflow, unsigned
     return code;
 }
 
-hf_code hf__workflow_ensure(hf_client *client, const char *name, hf_error *err)
+hf_code hf__workflows_ensure(hf_client *client, const char *const *names, size_t count,
+                             hf_error *err)
 {
     bool created = false;
-    hf_code code = create(client, name, &created, err);
+    hf_code code = count ? create(client, names, count, &created, err) : HF_OK;
     return code == HF_OK && created ? hf__tell_workers(client, err) : code;
+}
+
+hf_code hf__workflow_ensure(hf_client *client, const char *name, hf_error *err)
+{
+    return hf__workflows_ensure(client, &name, 1, err);
 }
 
 static void read_rate(hf_rate *rate, const struct hf__cell *c)

@@ -235,22 +235,34 @@ static hf_code refuse_other_tenant(struct hf__request *request)
     return HF_NOT_ALLOWED;
 }
 
-/* Without tokens everybody who reaches the server may do everything, in the tenant that they name. Once somebody has made
- * a token, that is over. */
+bool hf__access_is_open(struct hf__access *access)
+{
+    return atomic_load(&access->open);
+}
+
+/* Once somebody has made a token, it is closed for good. */
+hf_code hf__access_look(struct hf__access *access, bool *open, hf_error *err)
+{
+    bool closed = !hf__access_is_open(access);
+    hf_code code = closed ? HF_OK : hf__token_any(access->base, &closed, err);
+    if (closed && atomic_exchange(&access->open, false))
+        hf__access_forget(access);
+    *open = !closed;
+    return code;
+}
+
+/* Without tokens everybody who reaches the server may do everything, in the tenant that they name. */
 static hf_code meet_anybody(struct hf__access *access, struct hf__caller **out,
                             struct hf__request *request, unsigned era, hf_error *err)
 {
     const char *actor = hf__request_header(request, "Holdfast-Actor");
     const char *key = key_of(request);
-    bool closed = !atomic_load(&access->open);
-    hf_code code = closed ? HF_OK : hf__token_any(access->base, &closed, err);
+    bool open;
+    hf_code code = hf__access_look(access, &open, err);
     if (code != HF_OK)
         return code;
-    if (closed) {
-        if (atomic_exchange(&access->open, false))
-            hf__access_forget(access);
+    if (!open)
         return refuse(request, "no_token", "send a token as Authorization: Bearer");
-    }
     struct person person = { hf__request_header(request, "Holdfast-Tenant"), actor ? actor : "http",
                              ~0u, "" };
     return key ? meet(access, out, key, era, &person, err) : hf__nomem(err);

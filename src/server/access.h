@@ -31,6 +31,10 @@ hf_code hf__access_check_again(struct hf__access *access, struct hf__request *re
                                hf_error *err);
 /* Sets request->caller if it is known without asking the store; what was found before is let go, it may be stale by now. */
 bool hf__access_recall(struct hf__access *access, struct hf__request *request);
+/* Whether requests need no token, as far as is known. */
+bool hf__access_is_open(struct hf__access *access);
+/* The same, after asking the store. */
+hf_code hf__access_look(struct hf__access *access, bool *open, hf_error *err);
 /* Forgets what it knows of tokens: one was revoked. */
 void hf__access_forget(struct hf__access *access);
 void hf__caller_release(struct hf__access *access, struct hf__caller *caller);

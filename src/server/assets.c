@@ -59,18 +59,20 @@ static const struct hf__asset *find_file(const char *path)
 /* For the few that do not take gzip. */
 static bool add_plain(struct hf__request *request, const struct hf__asset *asset)
 {
-    char *plain = hf__arena_alloc(&request->arena, asset->plain_length + 1);
+    char part[4096];
+    int got = Z_OK;
     z_stream stream = { .next_in = (Bytef *)(uintptr_t)asset->bytes,
-                        .avail_in = (uInt)asset->length,
-                        .next_out = (Bytef *)plain,
-                        .avail_out = (uInt)asset->plain_length };
-    if (!plain || inflateInit2(&stream, GZIP_WINDOW) != Z_OK)
+                        .avail_in = (uInt)asset->length };
+    if (inflateInit2(&stream, GZIP_WINDOW) != Z_OK)
         return false;
-    int ended = inflate(&stream, Z_FINISH);
+    while (got == Z_OK) {
+        stream.next_out = (Bytef *)part;
+        stream.avail_out = sizeof part;
+        got = inflate(&stream, Z_NO_FLUSH);
+        hf__buffer_add(&request->out, part, sizeof part - stream.avail_out);
+    }
     inflateEnd(&stream);
-    request->fixed = plain;
-    request->fixed_length = asset->plain_length;
-    return ended == Z_STREAM_END;
+    return got == Z_STREAM_END && !request->out.failed;
 }
 
 static void add_page_headers(struct hf__request *request)
@@ -98,6 +100,7 @@ static void answer(struct hf__request *request, const struct hf__asset *asset, b
     }
     request->status = 200;
     request->answered = true;
+    hf__unread_keep(request);
 }
 
 bool hf__asset_answer(struct hf__request *request)

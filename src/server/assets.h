@@ -13,7 +13,6 @@ struct hf__asset {
     const char *type;
     const unsigned char *bytes; /* gzip */
     size_t length;
-    size_t plain_length;
     const char *etag;
 };
 

@@ -56,10 +56,13 @@ struct hf__feed {
     struct line ring[RING]; /* guarded by mutex; line n is at n % RING */
     int64_t first, end;     /* ordinals of the lines in the ring */
     /* the reader's own */
+    bool in_order;     /* what commits later comes later: nothing is waited for */
     int64_t done;      /* position up to which lines were taken */
     int64_t cost;      /* us that the last look took */
     int64_t gap_since; /* monotonic us: a gap is waited for; 0: none */
     int64_t gap_upto;  /* what was there when the wait began */
+    int64_t
+        settled; /* the store's clock, us: what is missing before older lines does not come any more */
 };
 
 #define FIELD(member, kind)                                                                        \
@@ -81,11 +84,12 @@ static void line_free(struct line *line)
     *line = (struct line){ 0 };
 }
 
+/* Whoever has been placed finds itself before the first line, also if it had heard them all. */
 static void ring_clear(struct hf__feed *feed)
 {
     for (int64_t n = feed->first; n < feed->end; n++)
         line_free(&feed->ring[n % RING]);
-    feed->first = feed->end;
+    feed->first = ++feed->end;
 }
 
 static void ring_add(struct hf__feed *feed, const struct hf__feed_line *from)
@@ -120,17 +124,28 @@ static int64_t ring_after(const struct hf__feed *feed, int64_t position)
 
 /* ---- Reading ---- */
 
+/* Whether what is missing before this line will not come any more, or too late. */
+static bool may_pass(const struct hf__feed *feed, const struct hf__feed_line *line, bool waited)
+{
+    return feed->in_order || line->at < feed->settled ||
+           (waited && line->position <= feed->gap_upto);
+}
+
+static bool has_waited(const struct hf__feed *feed)
+{
+    return feed->gap_since && hf__monotonic_us() - feed->gap_since >= HOLD_FOR_GAP;
+}
+
 /* How many lines of the page may be taken: those before a gap that is still waited for. */
 static size_t before_gap(struct hf__feed *feed, const struct hf__feed_page *page)
 {
-    int64_t now = hf__monotonic_us();
-    bool waited = feed->gap_since && now - feed->gap_since >= HOLD_FOR_GAP;
+    bool waited = has_waited(feed);
     int64_t expected = feed->done + 1;
     for (size_t i = 0; i < page->count; i++) {
         int64_t position = page->items[i].position;
-        if (position != expected && !(waited && position <= feed->gap_upto)) {
+        if (position != expected && !may_pass(feed, &page->items[i], waited)) {
             if (!feed->gap_since || waited) {
-                feed->gap_since = now;
+                feed->gap_since = hf__monotonic_us();
                 feed->gap_upto = page->items[page->count - 1].position;
             }
             return i;
@@ -141,19 +156,29 @@ static size_t before_gap(struct hf__feed *feed, const struct hf__feed_page *page
     return page->count;
 }
 
+/* Whether it has its place, be it that the first gap is waited for. */
+static bool has_begun(const struct hf__feed *feed)
+{
+    return feed->running || feed->gap_since;
+}
+
 /* Begins with what is newest, or goes on there when it is too far behind. */
 static hf_code find_place(struct hf__feed *feed, hf_error *err)
 {
     int64_t newest;
+    int64_t now;
     hf_code code = hf__newest_position(feed->client, &newest, err);
-    if (code != HF_OK || (feed->running && newest - feed->done <= TOO_FAR))
+    if (code != HF_OK || (has_begun(feed) && newest - feed->done <= TOO_FAR))
+        return code;
+    code = hf_store_now(feed->client, &now, err);
+    if (code != HF_OK)
         return code;
     pthread_mutex_lock(&feed->mutex);
     ring_clear(feed);
     pthread_mutex_unlock(&feed->mutex);
     feed->done = newest > BACKLOG ? newest - BACKLOG : 0;
-    feed->gap_upto = newest;
-    feed->gap_since = 1; /* what lies back has been waited for */
+    feed->settled = now - HOLD_FOR_GAP;
+    feed->gap_since = 0;
     return HF_OK;
 }
 
@@ -164,11 +189,13 @@ static hf_code look(struct hf__feed *feed, bool *more, hf_error *err)
     hf_code code = hf__feed_read(feed->client, &page, feed->done, PAGE, err);
     if (code != HF_OK)
         return code;
+    bool waited = has_waited(feed);
     size_t count = before_gap(feed, page);
     pthread_mutex_lock(&feed->mutex);
     for (size_t i = 0; i < count; i++)
         ring_add(feed, &page->items[i]);
-    feed->running = true;
+    /* Who begins at the end, or some lines before it, must not be told of what was there already as if it were new. */
+    feed->running = feed->running || waited || count == page->count;
     pthread_mutex_unlock(&feed->mutex);
     if (count > 0)
         feed->done = page->items[count - 1].position;
@@ -186,7 +213,7 @@ static void read_new(struct hf__feed *feed)
         bool was_running = feed->running;
         int64_t end = feed->end;
         code = look(feed, &more, &err);
-        if (code == HF_OK && (feed->end != end || !was_running))
+        if (code == HF_OK && feed->running && (feed->end != end || !was_running))
             hf__park_tell(feed->park, channel);
     }
 }
@@ -197,9 +224,9 @@ static void rest(struct hf__feed *feed)
     int64_t pause = feed->cost * SHARE > LOOK_EVERY ? feed->cost * SHARE : LOOK_EVERY;
     int64_t until = hf__monotonic_us() + pause;
     struct timespec time = { .tv_sec = until / 1000000, .tv_nsec = until % 1000000 * 1000 };
-    if (feed->running)
+    if (has_begun(feed))
         pthread_cond_timedwait(&feed->changed, &feed->mutex, &time);
-    while (!feed->running && !feed->wanted && !feed->stop)
+    while (!has_begun(feed) && !feed->wanted && !feed->stop)
         pthread_cond_wait(&feed->changed, &feed->mutex);
 }
 
@@ -208,8 +235,10 @@ static void *reader_main(void *arg)
     struct hf__feed *feed = arg;
     pthread_mutex_lock(&feed->mutex);
     while (!feed->stop) {
-        if (hf__monotonic_us() - feed->heard_at > LINGER && !feed->wanted)
+        if (hf__monotonic_us() - feed->heard_at > LINGER && !feed->wanted) {
             feed->running = false;
+            feed->gap_since = 0;
+        }
         rest(feed);
         feed->wanted = false;
         pthread_mutex_unlock(&feed->mutex);
@@ -231,6 +260,7 @@ hf_code hf__feed_new(struct hf__feed **out, hf_client *client, struct hf__park *
         return hf__nomem(err);
     feed->client = client;
     feed->park = park;
+    feed->in_order = hf__engine_driver(client->engine) == &hf__sqlite_driver;
     feed->heard_at = hf__monotonic_us();
     hf__cond_init(&feed->changed);
     pthread_mutex_init(&feed->mutex, NULL);
@@ -292,6 +322,8 @@ static void place(struct hf__request *request, const struct hf__feed *feed,
 {
     const char *id = hf__request_header(request, "Last-Event-ID");
     int64_t after = id ? strtoll(id, NULL, 10) : 0;
+    if (id && feed->first == feed->end)
+        return; /* whether it missed something is known when there is a line */
     listener->placed = true;
     listener->at = feed->end;
     if (id) {
@@ -313,6 +345,8 @@ static void place(struct hf__request *request, const struct hf__feed *feed,
 static bool add_lines(struct hf__request *request, const struct hf__feed *feed,
                       struct listener *listener)
 {
+    if (feed->first == feed->end)
+        return false; /* what was lost is told with the line that follows */
     if (listener->at < feed->first) {
         tell_lost(request, feed);
         listener->at = feed->first;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/inner.h"
 
+#include "util/alloc.h"
+
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -36,26 +39,36 @@ static void weaken_etag(struct hf__request *request)
     }
 }
 
+bool hf__gzip(struct hf__buffer *out, const char *bytes, size_t length)
+{
+    z_stream stream = { .next_in = (Bytef *)(uintptr_t)bytes, .avail_in = (uInt)length };
+    if (deflateInit2(&stream, 1, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+        return false;
+    size_t bound = deflateBound(&stream, (uLong)length);
+    char *packed = hf__malloc(bound);
+    stream.next_out = (Bytef *)packed;
+    stream.avail_out = (uInt)bound;
+    bool done = packed && deflate(&stream, Z_FINISH) == Z_STREAM_END;
+    if (done)
+        hf__buffer_add(out, packed, stream.total_out);
+    deflateEnd(&stream);
+    free(packed);
+    return done && !out->failed;
+}
+
 void hf__gzip_answer(struct hf__request *request)
 {
     struct hf__buffer *out = &request->out;
+    struct hf__buffer packed = { 0 };
     if (request->fixed || out->length < WORTH_IT || out->length > TOO_MUCH ||
         !hf__accepts_gzip(request))
         return;
-    z_stream stream = { 0 };
-    if (deflateInit2(&stream, 1, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+    if (!hf__gzip(&packed, out->data, out->length)) {
+        hf__buffer_free(&packed);
         return;
-    size_t bound = deflateBound(&stream, (uLong)out->length);
-    char *packed = hf__arena_alloc(&request->arena, bound);
-    stream.next_in = (Bytef *)out->data;
-    stream.avail_in = (uInt)out->length;
-    stream.next_out = (Bytef *)packed;
-    stream.avail_out = (uInt)bound;
-    if (packed && deflate(&stream, Z_FINISH) == Z_STREAM_END) {
-        hf__buffer_clear(out);
-        hf__buffer_add(out, packed, stream.total_out);
-        hf__reply_header(request, "Content-Encoding", "gzip");
-        weaken_etag(request);
     }
-    deflateEnd(&stream);
+    hf__buffer_free(out); /* the plain one would stay as long as the packed one is not read */
+    *out = packed;
+    hf__reply_header(request, "Content-Encoding", "gzip");
+    weaken_etag(request);
 }

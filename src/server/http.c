@@ -37,6 +37,7 @@ void hf__request_release(struct hf__request *request)
         request->kept_free(request->kept);
     hf__caller_release(request->server->access, request->caller);
     hf__body_drop(request);
+    hf__unread_drop(request);
     hf__buffer_free(&request->out);
     hf__buffer_free(&request->stream.out);
     pthread_mutex_destroy(&request->mutex);
@@ -199,16 +200,21 @@ static bool refuse_ambiguous(struct hf__request *request)
     return request->answered;
 }
 
+static void check_route(struct hf__request *request)
+{
+    find_route(request);
+    if (!request->answered)
+        hf__body_check(request);
+}
+
 /* What can be refused before the body has come. */
 static void check_early(struct hf__request *request)
 {
     if (refuse_ambiguous(request))
         return;
     hf__check_origin(request);
-    if (!request->answered)
-        find_route(request);
-    if (!request->answered)
-        hf__body_check(request);
+    if (!request->answered && !request->foreign)
+        check_route(request);
 }
 
 static struct hf__request *begin(struct hf__server *server, struct MHD_Connection *connection,
@@ -335,6 +341,10 @@ static void call_handler(struct hf__request *request)
 {
     hf_error err = { 0 };
     struct hf__access *access = request->server->access;
+    if (request->calls == 0 && !hf__unread_may_change(request)) {
+        hf__unread_refuse(request);
+        return;
+    }
     hf_code code = request->calls++ == 0 ? hf__access_check(access, request, &err)
                                          : hf__access_check_again(access, request, &err);
     if (code == HF_OK)
@@ -347,6 +357,7 @@ void hf__request_answered(struct hf__request *request)
 {
     hf__park_leave(request);
     hf__gzip_answer(request);
+    hf__unread_keep(request);
     hf__request_resume(request);
 }
 
@@ -363,10 +374,20 @@ static void check_access(struct hf__request *request)
         fail(request, code, &err);
 }
 
+static void check_host(struct hf__request *request)
+{
+    hf__check_host(request);
+    if (!request->answered)
+        check_route(request);
+}
+
 void hf__request_work(struct hf__request *request)
 {
     if (request->asking) {
-        check_access(request);
+        if (request->foreign)
+            check_host(request);
+        else
+            check_access(request);
         hf__request_resume(request);
         return;
     }
@@ -448,22 +469,28 @@ static enum MHD_Result take_or_refuse(struct hf__request *request)
     return request->answered && !hf__body_is_short(request) ? send_answer(request) : MHD_YES;
 }
 
-/* The headers are there. A body is taken only from those who may use the route. */
-static enum MHD_Result admit(struct hf__request *request)
+static enum MHD_Result ask_first(struct hf__request *request)
 {
-    if (request->answered)
-        return send_answer(request);
-    if (request->route->may == HF__MAY_ANYONE || !hf__body_is_coming(request))
-        return MHD_YES;
-    if (hf__access_recall(request->server->access, request)) {
-        check_access(request);
-        return take_or_refuse(request);
-    }
     request->asking = true;
     hf__sweep_busy(request->server->sweep, request->entry);
     if (set_aside(request))
         give_to_hand(request);
     return MHD_YES;
+}
+
+/* The headers are there. A body is taken only from those who may use the route. */
+static enum MHD_Result admit(struct hf__request *request)
+{
+    if (request->answered)
+        return send_answer(request);
+    if (request->foreign)
+        return ask_first(request);
+    if (request->route->may == HF__MAY_ANYONE || !hf__body_is_coming(request))
+        return MHD_YES;
+    if (!hf__access_recall(request->server->access, request))
+        return ask_first(request);
+    check_access(request);
+    return take_or_refuse(request);
 }
 
 enum MHD_Result hf__on_request(void *arg, struct MHD_Connection *connection, const char *url,
@@ -478,9 +505,10 @@ enum MHD_Result hf__on_request(void *arg, struct MHD_Connection *connection, con
         return request ? admit(request) : MHD_NO;
     }
     if (request->asking) { /* was set aside at the headers, and goes on there */
-        request->asking = false;
+        bool foreign = request->foreign;
+        request->asking = request->foreign = false;
         hf__sweep_idle(server->sweep, request->entry);
-        return take_or_refuse(request);
+        return foreign ? admit(request) : take_or_refuse(request);
     }
     if (*upload_size > 0) {
         hf__body_take(request, upload, *upload_size);

@@ -16,7 +16,10 @@ void hf__on_connection(void *arg, struct MHD_Connection *connection, void **cont
                        enum MHD_ConnectionNotificationCode code);
 size_t hf__on_unescape(void *arg, struct MHD_Connection *connection, char *text);
 
-/* origin.c: a page from elsewhere, opened in the user's browser, must not act through it: the request is answered. */
+/* origin.c: a page from elsewhere, opened in the user's browser, must not act through it: the request is answered, or
+ * `foreign` and to be given to hf__check_host. */
 void hf__check_origin(struct hf__request *request);
+/* Answers a foreign one, unless somebody has made a token by now; asks the store. */
+void hf__check_host(struct hf__request *request);
 
 #endif

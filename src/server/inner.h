@@ -29,7 +29,8 @@ struct hf__server {
     struct hf__sweep *sweep;
     struct MHD_Daemon *daemon;
     char url[300];
-    char *openapi; /* the document, made at the start */
+    struct hf__buffer openapi_packed; /* the document by gzip */
+    char *openapi;                    /* the document, made at the start */
     size_t openapi_length;
     atomic_bool stopping; /* what waits is answered now */
     atomic_bool closed;   /* what still comes is refused; after `stopping` */
@@ -37,6 +38,8 @@ struct hf__server {
     atomic_int suspended; /* connections that somebody has to resume before the daemon may stop */
     atomic_size_t bodies; /* bytes of requests that are kept */
     size_t max_bodies;    /* how many they may be */
+    atomic_size_t unread; /* bytes of answers that are kept until they are read */
+    size_t max_unread;    /* from so many on, further ones are refused */
     int64_t started_at;   /* us since the epoch */
     atomic_int streams;   /* that are open */
     struct hf__survey *survey;
@@ -91,12 +94,27 @@ void hf__sweep_busy(struct hf__sweep *sweep, struct hf__sweep_entry *entry);
 void hf__sweep_idle(struct hf__sweep *sweep, struct hf__sweep_entry *entry);
 /* Bytes that the connections have brought and taken, for comparing: as long as nobody's move, it stays the same. */
 uint64_t hf__sweep_moved(struct hf__sweep *sweep);
-/* Whether the caller of a request that waits has closed its end: nobody would get the answer. */
-bool hf__sweep_hung_up(const struct hf__sweep_entry *entry);
+/* Whether the caller of a request that waits has closed its end: nobody would get the answer. `silent`: whoever has not
+ * would send nothing now, so that it has if anything came. */
+bool hf__sweep_hung_up(const struct hf__sweep_entry *entry, bool silent);
+
+/* ---- unread.c: answers that are kept until they are read ---- */
+
+/* Whether so long an answer may be kept. */
+bool hf__unread_has_room(const struct hf__request *request);
+/* Whether something may be changed: afterwards the answer is not refused any more. */
+bool hf__unread_may_change(const struct hf__request *request);
+/* Puts a problem in place of the answer. */
+void hf__unread_refuse(struct hf__request *request);
+/* Counts the answer. If there is no room, one that only reads is refused. */
+void hf__unread_keep(struct hf__request *request);
+void hf__unread_drop(struct hf__request *request);
 
 /* ---- gzip.c ---- */
 
 bool hf__accepts_gzip(const struct hf__request *request);
+/* False: no memory. */
+bool hf__gzip(struct hf__buffer *out, const char *bytes, size_t length);
 /* Whether the caller takes gzip and the answer is worth it; then `out` is replaced. */
 void hf__gzip_answer(struct hf__request *request);
 

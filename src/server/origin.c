@@ -43,8 +43,15 @@ void hf__check_origin(struct hf__request *request)
     if (origin && !same_origin(origin, host))
         hf__reply_problem_as(request, 403, "foreign_origin",
                              "requests from pages of other origins are refused", NULL);
-    else if (request->server->options.open && host &&
-             !(host_part(host, name, sizeof name) && is_own_name(name)))
+    else if (hf__access_is_open(request->server->access) && host)
+        request->foreign = !(host_part(host, name, sizeof name) && is_own_name(name));
+}
+
+/* Where the store cannot tell, what is known goes on: there are no tokens. */
+void hf__check_host(struct hf__request *request)
+{
+    bool open;
+    if (hf__access_look(request->server->access, &open, NULL) != HF_OK || open)
         hf__reply_problem_as(request, 403, "foreign_host",
                              "without tokens the server answers to addresses and localhost only",
                              NULL);

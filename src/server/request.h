@@ -67,6 +67,7 @@ struct hf__request {
     size_t query_count;
     struct hf__buffer body;
     size_t body_taken; /* bytes of it, as counted in the server's total */
+    bool foreign;      /* it was sent to a name that a server without tokens does not answer to */
     bool asking;       /* a hand looks who asks, before the body is taken */
     bool received;     /* the body is complete */
     int64_t begun;     /* monotonic us */
@@ -90,8 +91,9 @@ struct hf__request {
     struct hf__buffer out;
     struct hf__pair answer_headers[HF__MOST_HEADERS];
     int answer_header_count;
-    const void *fixed; /* in place of `out`: bytes that live as long as the program */
+    const void *fixed; /* in place of `out`: bytes that live as long as the server */
     size_t fixed_length;
+    size_t unread;       /* bytes of `out`, as counted in the server's total */
     const char *failure; /* for the log; NULL: it is no fault of ours */
     bool answered;       /* the connection may send it */
     bool at_once;        /* the handler is called on the connection's thread: it must not wait */

@@ -3,10 +3,15 @@
 #include "server/inner.h"
 #include "server/routes.h"
 
+/* Anybody may ask for it, so there is one of it for all. */
 static hf_code openapi(struct hf__request *request, hf_error *err)
 {
-    (void)err;
-    hf__buffer_add(&request->out, request->server->openapi, request->server->openapi_length);
+    const struct hf__server *server = request->server;
+    bool packed = hf__accepts_gzip(request);
+    request->fixed = packed ? server->openapi_packed.data : server->openapi;
+    request->fixed_length = packed ? server->openapi_packed.length : server->openapi_length;
+    if (packed)
+        hf__reply_header(request, "Content-Encoding", "gzip");
     return hf__reply_done(request, 200, err);
 }
 

@@ -145,7 +145,17 @@ static void server_free(struct hf__server *server)
     hf__survey_free(server->survey);
     free(server->requests);
     free(server->openapi);
+    hf__buffer_free(&server->openapi_packed);
     free(server);
+}
+
+static hf_code prepare_document(struct hf__server *server, hf_error *err)
+{
+    hf_code code = hf__openapi_make(&server->openapi, &server->openapi_length, err);
+    if (code == HF_OK &&
+        !hf__gzip(&server->openapi_packed, server->openapi, server->openapi_length))
+        code = hf__nomem(err);
+    return code;
 }
 
 static hf_code prepare_metrics(struct hf__server *server, hf_error *err)
@@ -186,7 +196,9 @@ hf_code hf__server_start(struct hf__server **out, hf_client *client,
     server->max_bodies = LARGEST_BODIES * server->options.max_body;
     if (server->max_bodies < LEAST_BODIES)
         server->max_bodies = LEAST_BODIES;
-    hf_code code = hf__openapi_make(&server->openapi, &server->openapi_length, err);
+    /* Whoever spares memory for what comes spares it for what goes. */
+    server->max_unread = server->max_bodies;
+    hf_code code = prepare_document(server, err);
     if (code == HF_OK)
         code = prepare_metrics(server, err);
     if (code == HF_OK)

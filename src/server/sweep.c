@@ -9,6 +9,7 @@
 
 #include <linux/tcp.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
@@ -159,8 +160,9 @@ uint64_t hf__sweep_moved(struct hf__sweep *sweep)
     return moved;
 }
 
-bool hf__sweep_hung_up(const struct hf__sweep_entry *entry)
+bool hf__sweep_hung_up(const struct hf__sweep_entry *entry, bool silent)
 {
-    char byte;
-    return entry && recv(entry->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+    struct pollfd look = { .fd = entry ? entry->fd : -1 };
+    look.events = (short)(POLLRDHUP | (silent ? POLLIN : 0));
+    return poll(&look, 1, 0) > 0;
 }

@@ -205,6 +205,16 @@ static void give_back(struct hf__request *request, const struct claiming *claimi
     }
 }
 
+static hf_code check_room(struct hf__request *request, hf_error *err)
+{
+    if (request->out.failed)
+        return hf__nomem(err);
+    if (hf__unread_has_room(request))
+        return HF_OK;
+    hf__unread_refuse(request);
+    return HF_UNAVAILABLE; /* it is answered */
+}
+
 static hf_code claim_now(struct hf__request *request, const struct claiming *claiming,
                          size_t *given, int64_t *next_due, hf_error *err)
 {
@@ -218,10 +228,11 @@ static hf_code claim_now(struct hf__request *request, const struct claiming *cla
     hf_code code = hf_claim(request->client, &claims, &spec, err);
     if (code == HF_OK)
         code = write_claims(request, claiming, claims, given);
-    if (code == HF_OK && request->out.failed) {
+    bool claimed = code == HF_OK;
+    if (claimed)
+        code = check_room(request, err);
+    if (claimed && code != HF_OK)
         give_back(request, claiming, claims);
-        code = hf__nomem(err);
-    }
     *next_due = code == HF_OK ? claims->next_due : 0;
     hf_claims_free(claims);
     return code;
@@ -289,6 +300,13 @@ void hf__work_dismiss(struct hf__request *request, char *name)
     hf__park_tell_workers(request->server->park, dismiss, name);
 }
 
+/* The goodbye of TLS is a record that only the connection's own thread can read; but whoever waits sends nothing else. */
+static bool hung_up(const struct hf__request *request)
+{
+    bool waited = request->calls > 1;
+    return hf__sweep_hung_up(request->entry, waited && request->server->options.certificate);
+}
+
 hf_code hf__work_claim(struct hf__request *request, hf_error *err)
 {
     static const hf_id any_lane;
@@ -303,7 +321,7 @@ hf_code hf__work_claim(struct hf__request *request, hf_error *err)
     if (code != HF_OK)
         return code;
     /* What was claimed for nobody would be lost with the answer. */
-    if (hf__sweep_hung_up(request->entry) || atomic_load(&claiming->left))
+    if (hung_up(request) || atomic_load(&claiming->left))
         return answer_claim(request, claiming, 0, err);
     code = claim_now(request, claiming, &given, &next_due, err);
     if (code == HF_OK && given == 0 && !claiming->idle && !must_answer(request, claiming)) {

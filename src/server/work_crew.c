@@ -3,29 +3,58 @@
 #include "server/work.h"
 
 #include "client/ask.h"
+#include "client/check.h"
 #include "client/client.h"
 #include "kernel/chores.h"
 #include "util/error.h"
+#include "util/text.h"
 
 #include <string.h>
 
 #define SILENCE HF_SECONDS(40) /* after its last request a worker counts as dead */
+
+/* Every trigger may read what all workers of its tenant serve. */
+enum { MOST_WORKFLOWS = 1000 };
 
 char *hf__work_name(struct hf__request *request, const char *worker)
 {
     return hf__arena_printf(&request->arena, "%s/%s", request->client->tenant, worker);
 }
 
+/* The engine's own work needs the store, which a remote worker does not have. */
+static hf_code check_pattern(const char *pattern, hf_error *err)
+{
+    if (strncmp(pattern, HF__CHORE_PREFIX, strlen(HF__CHORE_PREFIX)) == 0)
+        return hf__fail(err, HF_INVALID,
+                        "names that begin with \"" HF__CHORE_PREFIX "\" are the engine's own");
+    return hf__check_pattern(pattern, err);
+}
+
+static hf_code check_patterns(const struct hf__crew *crew, hf_error *err)
+{
+    hf_code code = HF_OK;
+    if (crew->workflow_count == 0)
+        return hf__fail(err, HF_INVALID, "\"workflows\" names none");
+    if (crew->workflow_count > MOST_WORKFLOWS)
+        return hf__fail(err, HF_TOO_LARGE, "\"workflows\" names more than %d", MOST_WORKFLOWS);
+    for (size_t i = 0; code == HF_OK && i < crew->workflow_count; i++)
+        code = check_pattern(crew->workflows[i], err);
+    return code;
+}
+
 hf_code hf__crew_check(struct hf__request *request, struct hf__crew *crew, int threads,
                        hf_error *err)
 {
-    if (crew->workflow_count == 0)
-        return hf__fail(err, HF_INVALID, "\"workflows\" names none");
-    /* The engine's own work needs the store, which a remote worker does not have. */
-    for (size_t i = 0; i < crew->workflow_count; i++)
-        if (strncmp(crew->workflows[i], HF__CHORE_PREFIX, strlen(HF__CHORE_PREFIX)) == 0)
-            return hf__fail(err, HF_INVALID,
-                            "names that begin with \"" HF__CHORE_PREFIX "\" are the engine's own");
+    size_t prefix = strlen(request->client->tenant) + 1; /* of its name in the store */
+    hf_code code = hf__label_check("worker", crew->worker, HF__MAX_LABEL - prefix, err);
+    if (code == HF_OK)
+        code = hf__check_optional_label("host", crew->host, err);
+    if (code == HF_OK)
+        code = hf__check_optional_label("program", crew->program, err);
+    if (code == HF_OK)
+        code = check_patterns(crew, err);
+    if (code != HF_OK)
+        return code;
     crew->threads = crew->threads ? crew->threads : threads;
     crew->name = hf__work_name(request, crew->worker);
     return crew->name ? HF_OK : hf__nomem(err);
@@ -126,6 +155,19 @@ static bool is_family(const char *pattern)
     return length == 0 || pattern[length - 1] == '*' || pattern[length - 1] == '.';
 }
 
+/* Those that are named in full, where they are new. */
+static hf_code create_named(struct hf__request *request, const struct hf__crew *crew, hf_error *err)
+{
+    size_t count = 0;
+    const char **names = hf__arena_calloc(&request->arena, crew->workflow_count, sizeof *names);
+    if (!names)
+        return hf__nomem(err);
+    for (size_t i = 0; i < crew->workflow_count; i++)
+        if (!is_family(crew->workflows[i]))
+            names[count++] = crew->workflows[i];
+    return hf__workflows_ensure(request->client, names, count, err);
+}
+
 hf_code hf__work_join(struct hf__request *request, hf_error *err)
 {
     struct joining joining = { 0 };
@@ -133,11 +175,8 @@ hf_code hf__work_join(struct hf__request *request, hf_error *err)
     hf_code code = hf__request_body(request, &joining, NULL, err);
     if (code == HF_OK)
         code = hf__crew_check(request, &joining.crew, 1, err);
-    for (size_t i = 0; code == HF_OK && i < crew->workflow_count; i++) {
-        const hf_workflow workflow = { .name = crew->workflows[i] };
-        if (!is_family(workflow.name))
-            code = hf_workflow_put(request->client, &workflow, 0, err);
-    }
+    if (code == HF_OK)
+        code = create_named(request, crew, err);
     if (code == HF_OK)
         code = put(request, crew, 0, err);
     return code == HF_OK ? hf__reply_nothing(request) : code;

@@ -325,6 +325,23 @@ def the_first_token_closes_an_open_server(directory, url):
 
 
 @case
+def a_server_without_tokens_answers_to_no_name_that_others_may_have_made(directory, url):
+    """Until the first token, wherever that was made: it must not take a restart."""
+    prepare(url)
+    with Server(directory, url, "--no-worker") as server:
+        named = {"Host": "holdfast.example"}
+        for method, path, body in (("GET", "/v1/runs", None), ("GET", "/healthz", None), ("GET", "/", None),
+                                   ("POST", "/v1/runs", {"workflow": "idle.v1"}), ("GET", "/nothing", None)):
+            answer = server.client.ask(method, path, body, headers=named)
+            check((answer.status, answer.problem) == (403, "foreign_host"), f"{method} {path}: {answer.text}")
+        check(server.client.get("/v1/runs", headers={"Host": "127.0.0.1:1"}).json["items"] == [], "nothing was done")
+        client = holder(server, token(url, "trigger"))
+        check(client.post("/v1/runs", {"workflow": "idle.v1"}, headers=named).status == 201, "it answers to every name")
+        check(server.client.get("/", headers=named).status == 200, "the page too")
+        check(server.client.get("/v1/runs", headers=named).problem == "no_token", "but to nobody without a token")
+
+
+@case
 def without_tokens_it_listens_on_this_machine_only(directory, url):
     prepare(url)
     done = subprocess.run([PROGRAM, "--store", url, "serve", "--listen", "0.0.0.0:0"], capture_output=True, text=True,

@@ -2,6 +2,7 @@
 """What nobody should send, and who should not be served: after each the server answers, and ends well. F11."""
 
 import gzip
+import http.client
 import json
 import os
 import pathlib
@@ -373,6 +374,70 @@ def a_client_that_does_not_read_its_answer_holds_up_nobody(server, client):
         raw.close()
 
 
+def sleeper(server, request, times):
+    """Asks so many times and reads nothing: what the system does not take off the server's hands stays with it."""
+    return Raw(server.port, room=4096).send(request * times)
+
+
+@case()
+def the_document_is_there_once_for_all_who_do_not_read_it(server, client):
+    plain = client.get("/v1/openapi.json")
+    packed = client.get("/v1/openapi.json", headers={"Accept-Encoding": "gzip"})
+    check(gzip.decompress(packed.bytes) == plain.bytes and packed.headers["Content-Encoding"] == "gzip", packed.headers)
+    before = server.memory()
+    sleepers = [sleeper(server, f"GET /v1/openapi.json HTTP/1.1\r\n{HOST}\r\n", 40) for _ in range(50)]
+    wait_until(lambda: len(server.log()) > 50 * 5, "their answers fill what the system takes")
+    check(Client(server.port).get("/healthz").status == 200, "it answers beside them")
+    taken = (server.memory() - before) / len(sleepers)
+    RUNNER.note(f"{taken / 1000:.1f} kB for each, the document has {len(plain.bytes) / 1000:.0f} kB")
+    check(SANITIZED or taken < 60e3, f"{taken} bytes for each")
+    for raw in sleepers:
+        raw.close()
+
+
+def sleepers_until(refused, most, make):
+    """As many of those who do not read as it takes."""
+    raws = []
+    while not refused():
+        check(len(raws) < most, f"{most} of them take no end of memory")
+        raws.append(make())
+    return raws
+
+
+@case("--max-body", str(4 << 20), "--max-payload", str(4 << 20))
+def all_answers_that_nobody_reads_are_bounded(server, client):
+    """Here 64 MiB, and as much again for what has been changed already."""
+    runs = [client.trigger("idle.v1", input="y" * 4000000) for _ in range(6)]
+    short, claim = {"Prefer": "return=minimal"}, {"worker": "w", "workflows": ["idle.v1"]}
+
+    def is_busy(answer):
+        check(answer.problem in ("", "busy"), answer.text[:200])
+        return answer.status == 503 and answer.headers["Retry-After"] and "ETag" not in answer.headers
+
+    lists = sleepers_until(lambda: is_busy(client.get(f"/v1/runs/{runs[0]}")), 40,
+                           lambda: sleeper(server, f"GET /v1/runs HTTP/1.1\r\n{HOST}\r\n", 2))
+    check(client.get(f"/v1/runs/{runs[0]}", headers=short).status == 200, "short answers are given")
+    check(is_busy(client.post("/v1/work/claim", claim)), "nothing long is claimed")
+    check(client.get("/v1/runs?status=leased", headers=short).json["items"] == [], "what could not be told was given back")
+    small = client.trigger("idle.v1", priority=1)
+    check(client.post("/v1/work/claim", claim).json["items"][0]["run"]["id"] == small, "what is short is claimed")
+
+    change = "".join(f"POST /v1/runs/{runs[-1]}/{word} HTTP/1.1\r\n{JSON}Content-Length: 2\r\n\r\n{{}}"
+                     for word in ("pause", "resume"))
+    changes = sleepers_until(lambda: is_busy(client.post("/v1/runs", {"workflow": "idle.v1", "key": "k"})), 60,
+                             lambda: sleeper(server, change, 2))
+    check(client.get("/v1/workflows/idle.v1/runs/k").json["key"] == "k", "it was made while there was room")
+    answer = client.post("/v1/runs", {"workflow": "idle.v1", "key": "l"})
+    check(is_busy(answer), "until there is none")
+    RUNNER.note(f"{len(lists)} who read and {len(changes)} who change")
+    for raw in lists + changes:
+        raw.close()
+    wait_until(lambda: client.get(f"/v1/runs/{runs[0]}").status == 200, "there is room again")
+    check(client.get("/v1/workflows/idle.v1/runs/l").status == 404, "what was refused was not done")
+    claimed = client.post("/v1/work/claim", claim).json["items"][0]["run"]
+    check(claimed["id"] in runs and claimed["attempt"] == 1, "also for what is long")
+
+
 # ---- Many ----
 
 
@@ -476,5 +541,33 @@ def tls_is_served_and_wrong_files_are_told(directory):
 
 
 RUNNER.case("tls_is_served_and_wrong_files_are_told", tls_is_served_and_wrong_files_are_told)
+
+
+def a_claim_whose_caller_said_goodbye_over_tls_claims_nothing(directory):
+    certificate, key = make_certificate(directory, "one")
+    context = ssl.create_default_context(cafile=certificate)
+    with Server(directory, make_store(KIND, directory), "--no-worker", "--tls-cert", certificate, "--tls-key", key) as server:
+        client = Client(server.port)
+        client.connection = http.client.HTTPSConnection("localhost", server.port, context=context, timeout=120 * PATIENCE)
+        client.put("/v1/workflows/idle.v1", {})
+        body = '{"worker":"gone","workflows":["idle.v1"],"wait":"60s"}'
+        plain = socket.create_connection(("127.0.0.1", server.port), timeout=60 * PATIENCE)
+        with context.wrap_socket(plain, server_hostname="localhost") as caller:
+            caller.sendall(f"POST /v1/work/claim HTTP/1.1\r\n{JSON}Content-Length: {len(body)}\r\n\r\n{body}".encode())
+            wait_until(lambda: any(one["idle"] for one in client.get("/v1/workers").json["items"]), "a claim waits")
+            caller.settimeout(0.1)
+            try:
+                caller.unwrap()  # says so, and would wait for the other side to say it too
+            except OSError:
+                pass
+            run = client.trigger("idle.v1")
+            claim = {"worker": "alive", "workflows": ["idle.v1"], "wait": "60s"}
+            claimed = client.post("/v1/work/claim", claim).json["items"][0]["run"]
+            check((claimed["id"], claimed["attempt"]) == (run, 1), "it went to nobody before")
+        client.close()
+
+
+RUNNER.case("a_claim_whose_caller_said_goodbye_over_tls_claims_nothing",
+            a_claim_whose_caller_said_goodbye_over_tls_claims_nothing)
 
 RUNNER.finish()

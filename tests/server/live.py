@@ -27,12 +27,14 @@ def case(function):
 
 
 class Stream:
-    """One listener, which hears what happens from now on. Events are (id, name, data)."""
+    """One listener, which hears what happens from now on. Events are (id, name, data). `meanwhile` is called when it has
+    asked."""
 
-    def __init__(self, server, path="/v1/stream", **headers):
+    def __init__(self, server, path="/v1/stream", meanwhile=lambda: None, **headers):
         self.client = Client(server.port)
         self.client.connection.request("GET", path, headers={key.replace("_", "-"): value
                                                              for key, value in headers.items()})
+        meanwhile()
         self.answer = self.client.connection.getresponse()
         check(self.answer.status == 200, self.answer.status)
         self.answer.readline(), self.answer.readline()  # retry
@@ -50,6 +52,14 @@ class Stream:
                 continue
             name, _, value = line.rstrip("\n").partition(": ")
             event[name] = value
+
+
+def skip(server, count):
+    """So many positions stay without an event."""
+    if KIND != "postgres":
+        raise Skipped("only PostgreSQL lets positions be skipped")
+    statement = f"SELECT setval('holdfast.event_position', nextval('holdfast.event_position') + {count - 1})"
+    subprocess.run(["psql", "-XAtqc", statement, server.url], check=True, capture_output=True)
 
 
 def totals(client):
@@ -126,6 +136,14 @@ def a_stream_begins_with_the_newest_when_asked(server, client):
 
 
 @case
+def a_stream_begins_with_the_newest_behind_a_gap_too(server, client):
+    skip(server, 1)
+    runs = [client.trigger("idle.v1") for _ in range(5)]
+    stream = Stream(server, "/v1/stream?last=2")
+    check([stream.next()[2]["run"] for _ in range(2)] == runs[3:], "the last two")
+
+
+@case
 def a_stream_is_filtered_by_workflow_and_kind(server, client):
     signals = Stream(server, "/v1/stream?kind=signal")
     others = Stream(server, "/v1/stream?workflow=other.v1")
@@ -169,13 +187,66 @@ def a_late_commit_is_waited_for(server, client):
 
 @case
 def a_gap_that_stays_is_passed_over(server, client):
-    if KIND != "postgres":
-        raise Skipped("only PostgreSQL has gaps")
     stream = Stream(server)
-    subprocess.run(["psql", "-XAtqc", "SELECT nextval('holdfast.event_position')", server.url], check=True,
-                   capture_output=True)
+    skip(server, 1)
     run = client.trigger("idle.v1")
     check(stream.next()[2]["run"] == run, "it comes all the same")
+
+
+@case
+def what_commits_late_is_waited_for_at_the_start_too(server, client):
+    if KIND != "postgres":
+        raise Skipped("only PostgreSQL commits out of order")
+    for number in range(20):
+        with Server(server.process.errors.parent, server.url, "--no-worker", name=f"fresh{number}") as fresh:
+            late = subprocess.Popen(["psql", "-XAtq", server.url], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            print("BEGIN; SELECT holdfast.trigger('idle.v1');", file=late.stdin, flush=True)
+            first = late.stdout.readline().strip()
+            begin, ended = time.monotonic(), []
+            second = client.trigger("idle.v1")
+
+            def commit():
+                time.sleep(HOLD / 4)  # it has begun to read
+                late.communicate("COMMIT;\n")  # pylint: disable=W0640
+                ended.append(time.monotonic())  # pylint: disable=W0640
+
+            stream = Stream(fresh, "/v1/stream?last=100", commit)
+            in_time = ended[0] - begin < HOLD  # else the machine was too busy to commit in time
+            third = client.trigger("idle.v1")
+            heard = []
+            while third not in heard:
+                heard.append(stream.next()[2].get("run"))
+            stream.client.close()
+            if in_time:
+                check([run for run in heard if run in (first, second, third)] == [first, second, third], "in their order")
+                return
+    check(False, "no commit came in time")
+
+
+FAR = 30000  # as if very much had happened meanwhile
+
+
+def check_told_of_loss(stream, client):
+    run = client.trigger("idle.v1")
+    position, name, _ = stream.next()
+    check(name == "lost", name)
+    after, _, event = stream.next()
+    check(after > position and event["run"] == run, (after, position, event))
+
+
+@case
+def who_had_heard_everything_is_told_what_it_misses_now(server, client):
+    stream = Stream(server)
+    run = client.trigger("idle.v1")
+    check(stream.next()[2]["run"] == run, "it is up to date")
+    skip(server, FAR)
+    check_told_of_loss(stream, client)
+
+
+@case
+def who_comes_back_before_the_first_event_is_read_is_told_what_it_missed(server, client):
+    skip(server, FAR)
+    check_told_of_loss(Stream(server, Last_Event_ID="1"), client)
 
 
 @case

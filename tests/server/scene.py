@@ -85,8 +85,12 @@ class Client:
 class Raw:
     """A socket, for what no HTTP client would send."""
 
-    def __init__(self, port, seconds=60):
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=seconds * PATIENCE)
+    def __init__(self, port, seconds=60, room=None):
+        self.socket = socket.socket()
+        if room:  # bytes that may come before they are read, more or less
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
+        self.socket.settimeout(seconds * PATIENCE)
+        self.socket.connect(("127.0.0.1", port))
 
     def send(self, data):
         self.socket.sendall(data if isinstance(data, bytes) else data.encode())

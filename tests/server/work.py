@@ -3,6 +3,7 @@
 
 import signal
 import socket
+import struct
 import sys
 import threading
 import uuid
@@ -54,8 +55,8 @@ class Hand(Client):
         """The remote workers; the server is one, too."""
         return [worker for worker in self.get("/v1/workers").json["items"] if worker["name"].startswith("default/")]
 
-    def waits(self):
-        wait_until(lambda: any(worker["idle"] for worker in self.crew()), "a claim waits")
+    def waits(self, name=""):
+        wait_until(lambda: any(worker["idle"] and worker["name"].endswith(name) for worker in self.crew()), "a claim waits")
 
     def state(self, run):
         return self.get(f"/v1/runs/{run}").json
@@ -271,13 +272,17 @@ def two_servers_share_the_work(server, hand):
 @case
 def a_claim_whose_caller_hung_up_claims_nothing(server, hand):
     begin(hand)
-    body = b'{"worker":"gone","workflows":["work.v1"],"wait":"60s"}'
-    with socket.create_connection(("127.0.0.1", server.port)) as caller:
-        caller.sendall(b"POST /v1/work/claim HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-                       b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
-        hand.waits()
-    run = hand.trigger("work.v1")
-    check(hand.hold()["run"]["id"] == run, "the run went to somebody who lives")
+    for name, linger in ((b"closed", (0, 0)), (b"reset", (1, 0))):
+        body = b'{"worker":"%s","workflows":["work.v1"],"wait":"60s"}' % name
+        with socket.create_connection(("127.0.0.1", server.port)) as caller:
+            caller.sendall(b"POST /v1/work/claim HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                           b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+            hand.waits(name.decode())
+            caller.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", *linger))
+        run = hand.trigger("work.v1")
+        claimed = hand.hold()
+        check((claimed["run"]["id"], claimed["run"]["attempt"]) == (run, 1), f"{name}: it went to nobody before")
+        check(hand.on(claimed, "commit", turn="succeed").status == 200, "done")
 
 
 @case
@@ -294,6 +299,24 @@ def a_worker_that_leaves_is_answered_and_forgotten(server, hand):
     thread.join(30)
     check(answers == [[]], answers)
     check(hand.crew() == [], "it is forgotten")
+
+
+@case
+def what_a_worker_says_of_itself_is_bounded(server, hand):
+    for path in ("join", "claim"):
+        for odd in ({"worker": "w" * 513}, {"worker": ""}, {"host": "h" * 513}, {"program": "p" * 513},
+                    {"workflows": ["w" * 201]}, {"workflows": ["work.v1", "w" * (1 << 20)]}, {"workflows": ["a b"]},
+                    {"workflows": [f"many.v{number}" for number in range(1001)]}):
+            answer = hand.work(path, {"workflows": ["work.v1"], **odd})
+            check(answer.status in (400, 413) and answer.problem in ("invalid", "too_large"), (path, answer.text[:200]))
+    check(hand.crew() == [], "nobody was listed")
+    check(not [one for one in hand.get("/v1/workflows").json["items"] if not one["name"].startswith("holdfast.")],
+          "nothing was created")
+    names = [f"many.v{number}" for number in range(998)]
+    check(hand.work("join", {"workflows": [*names, names[0], "family.*"]}).status == 204, "as many as there may be")
+    made = [one["name"] for one in hand.get("/v1/workflows").json["items"] if not one["name"].startswith("holdfast.")]
+    check(sorted(made) == sorted(names), "each was created, once")
+    check(len(hand.crew()[0]["serves"]) == 1000, "and all are served")
 
 
 @case

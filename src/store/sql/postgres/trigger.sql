@@ -260,7 +260,10 @@ SELECT n.id, w.id, s.id IS NOT NULL, k.id, k.input, coalesce(t.disabled, false),
     OFFSET 0) k ON true;
 
 -- name: live_patterns
--- What live workers serve, to tell a trigger that nobody could run it. The worker table is small. Serves: trigger.
--- takes: nothing
+-- What live workers serve, of a tenant (null: of all), to tell a trigger that nobody could run it. The worker table is
+-- small. Serves: trigger, doctor.
+-- takes: one (tenant text)
 -- gives: (tenants text, serves text)
-SELECT DISTINCT w.tenants, w.serves FROM holdfast.worker w WHERE w.expires_at > holdfast.now() AND NOT w.draining;
+SELECT DISTINCT w.tenants, w.serves FROM holdfast.worker w
+ WHERE w.expires_at > holdfast.now() AND NOT w.draining
+   AND ($1::text IS NULL OR strpos(w.tenants, '"*"') > 0 OR strpos(w.tenants, '"' || $1 || '"') > 0);

@@ -30,13 +30,15 @@ DELETE FROM holdfast.worker w WHERE w.name = $1;
 DELETE FROM holdfast.worker w WHERE w.expires_at < $1;
 
 -- name: list_workers
--- All workers, the live ones first. Serves: workers.
--- takes: nothing
+-- All workers that serve a tenant, the live ones first. Serves: workers.
+-- takes: one (tenant text)
 -- gives: (name text, tenants text, serves text, host text, pid int, program text, threads int, running int, idle
 --   bool, draining bool, started_at bigint, seen_at bigint, live bool)
 SELECT w.name, w.tenants, w.serves, w.host, w.pid, w.program, w.threads, w.running, w.idle, w.draining, w.started_at,
        w.seen_at, w.expires_at > holdfast.now()
-  FROM holdfast.worker w ORDER BY w.expires_at > holdfast.now() DESC, w.name LIMIT 10000;
+  FROM holdfast.worker w
+ WHERE strpos(w.tenants, '"*"') > 0 OR strpos(w.tenants, '"' || $1::text || '"') > 0
+ ORDER BY w.expires_at > holdfast.now() DESC, w.name LIMIT 10000;
 
 -- name: notify_workers
 -- Wakes sleeping workers, after the data's commit and only if one says that it is idle: NOTIFY serialises commits.

@@ -168,7 +168,10 @@ SELECT ?2, w.id, s.id IS NOT NULL, k.id, k.input, coalesce(t.disabled, 0), w.lan
   LEFT JOIN run k ON k.workflow_id = w.id AND k.key = ?4 AND k.key IS NOT NULL AND k.deleted_at IS NULL;
 
 -- name: live_patterns
--- What live workers serve, to tell a trigger that nobody could run it. The worker table is small. Serves: trigger.
--- takes: nothing
+-- What live workers serve, of a tenant (null: of all), to tell a trigger that nobody could run it. The worker table is
+-- small. Serves: trigger, doctor.
+-- takes: one (tenant text)
 -- gives: (tenants text, serves text)
-SELECT DISTINCT tenants, serves FROM worker WHERE expires_at > holdfast_now() AND NOT draining;
+SELECT DISTINCT tenants, serves FROM worker
+ WHERE expires_at > holdfast_now() AND NOT draining
+   AND (?1 IS NULL OR instr(tenants, '"*"') > 0 OR instr(tenants, '"' || ?1 || '"') > 0);

@@ -30,13 +30,14 @@ DELETE FROM worker WHERE name = ?1;
 DELETE FROM worker WHERE expires_at < ?1;
 
 -- name: list_workers
--- All workers, the live ones first. Serves: workers.
--- takes: nothing
+-- All workers that serve a tenant, the live ones first. Serves: workers.
+-- takes: one (tenant text)
 -- gives: (name text, tenants text, serves text, host text, pid int, program text, threads int, running int, idle
 --   bool, draining bool, started_at bigint, seen_at bigint, live bool)
 SELECT name, tenants, serves, host, pid, program, threads, running, idle, draining, started_at, seen_at,
        expires_at > holdfast_now()
-  FROM worker ORDER BY expires_at > holdfast_now() DESC, name LIMIT 10000;
+  FROM worker WHERE instr(tenants, '"*"') > 0 OR instr(tenants, '"' || ?1 || '"') > 0
+ ORDER BY expires_at > holdfast_now() DESC, name LIMIT 10000;
 
 -- name: cancelled_chore
 -- The run of one of the engine's own workflows, by its key, if somebody cancelled it. Served by run_key. Serves: workers,
