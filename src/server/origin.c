@@ -41,11 +41,11 @@ void hf__check_origin(struct hf__request *request)
     const char *origin = hf__request_header(request, "Origin");
     char name[256];
     if (origin && !same_origin(origin, host))
-        hf__reply_problem_as(request, 403, "foreign_origin",
+        hf__reply_problem_as(request, HF__PROBLEM_FOREIGN_ORIGIN,
                              "requests from pages of other origins are refused", NULL);
     else if (request->server->options.open && host &&
              !(host_part(host, name, sizeof name) && is_own_name(name)))
-        hf__reply_problem_as(request, 403, "foreign_host",
+        hf__reply_problem_as(request, HF__PROBLEM_FOREIGN_HOST,
                              "without tokens the server answers to addresses and localhost only",
                              NULL);
 }
