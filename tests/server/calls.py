@@ -62,7 +62,7 @@ class Call:
 
     def hold(self, **body):
         """A run that worker w1 holds: the new one, or one that was given back."""
-        check(self.client.put("/v1/workflows/held.v1", {}).status == 200, "the workflow is created")
+        check(self.client.put("/v1/workflows/held.v1", {"lease": "1h"}).status == 200, "the workflow is created")
         self.client.trigger("held.v1", **self.members)
         answer = self.client.post("/v1/work/claim", {"worker": "w1", "workflows": ["held.v1"], "limit": 1})
         run = answer.json["items"][0]["run"]
