@@ -152,6 +152,7 @@ static void apply_options(hf_worker *worker, const hf_worker_options *options)
     worker->heartbeat = options->heartbeat;
     worker->stop_limit = options->stop_limit ? options->stop_limit : DEFAULT_STOP_LIMIT;
     worker->chores_only = options->chores_only;
+    worker->no_dispatch = options->no_dispatch;
     worker->make_way_after = MAKE_WAY_AFTER;
     worker->make_way_for = MAKE_WAY_FOR;
     worker->observer = options->observer;
