@@ -84,12 +84,13 @@ typedef struct hf_worker_options {
     hf_worker_observer observer;
     void *observer_arg;
     bool chores_only; /* may run without handlers: works on schedules and the like alone */
+    bool no_dispatch; /* delivers no events of the outbox: another worker has to */
 } hf_worker_options;
 
-#define HF_WORKER_OPTIONS_VERSION 1
+#define HF_WORKER_OPTIONS_VERSION 2 /* 2: no_dispatch */
 #define HF_WORKER_OPTIONS_INIT                                                                     \
     {                                                                                              \
-        HF_WORKER_OPTIONS_VERSION, NULL, 0, NULL, 0, NULL, 0, 0, 0, 0, NULL, NULL, false           \
+        HF_WORKER_OPTIONS_VERSION, NULL, 0, NULL, 0, NULL, 0, 0, 0, 0, NULL, NULL, false, false    \
     }
 
 /* The worker borrows the client, which must outlive it. */

@@ -18,8 +18,9 @@ static struct {
     const char *listen;
     const char *certificate, *private_key;
     int64_t max_body;
+    int64_t max_connections;
     int64_t receive_limit; /* us */
-    bool insecure, no_worker, no_dashboard;
+    bool insecure, no_api, no_worker, no_dashboard;
 } args;
 
 static const struct cli_option options[] = {
@@ -30,15 +31,23 @@ static const struct cli_option options[] = {
     CLI_OPT(TEXT, 0, "tls-key", "FILE", "its private key (PEM)", .value = &args.private_key),
     CLI_OPT(NUMBER, 0, "max-body", "BYTES", "largest request; default 16777216",
             .value = &args.max_body, .min = 1024, .max = 1073741824),
+    CLI_OPT(
+        NUMBER, 0, "max-connections", "N",
+        "clients at once, more have to wait; default 20000, or what the system allows files for",
+        .value = &args.max_connections, .min = 1, .max = 1000000),
     CLI_OPT(DURATION, 0, "receive-limit", "DURATION",
             "how long a request may take to arrive, and a connection to be idle; default 30s",
             .value = &args.receive_limit, .min = -1),
     CLI_OPT(SWITCH, 0, "insecure", NULL,
             "listen beyond this machine although there are no tokens: everybody may do everything",
             .value = &args.insecure),
-    CLI_OPT(SWITCH, 0, "no-worker", NULL, "run nothing, not even the engine's own chores",
+    CLI_OPT(SWITCH, 0, "no-worker", NULL,
+            "run nothing, not even the engine's own chores, nor deliver events",
             .value = &args.no_worker),
     CLI_OPT(SWITCH, 0, "no-dashboard", NULL, "the API alone", .value = &args.no_dashboard),
+    CLI_OPT(SWITCH, 0, "no-api", NULL,
+            "neither the API nor the dashboard: /metrics, /healthz and /readyz alone",
+            .value = &args.no_api),
     CLI_OPTIONS_OF(cli_work_options),
     CLI_OPTIONS_END,
 };
@@ -145,8 +154,10 @@ static hf_code start_server(struct hf__server **out, struct cli_session *session
         .certificate = texts[0],
         .private_key = texts[1],
         .max_body = (size_t)args.max_body,
+        .max_connections = (int)args.max_connections,
         .receive_limit = args.receive_limit,
-        .dashboard = !args.no_dashboard,
+        .dashboard = !args.no_dashboard && !args.no_api,
+        .metrics_only = args.no_api,
         .log = cli_serve_log,
         .log_arg = log,
     };
@@ -201,8 +212,9 @@ const struct cli_command cli_command_serve = {
     .summary = "Serve the HTTP API and the dashboard, and work on runs",
     .operands = "",
     .details =
-        "One process that is API, dashboard and worker. Without --exec the worker does the "
-        "engine's own chores alone.\n"
+        "One process that is API, dashboard, worker and dispatcher of events; each can be switched "
+        "off. Without --exec the worker does the engine's own chores alone. What is switched off "
+        "here some other process on the same store has to do, or it waits.\n"
         "As long as the store has no token (`holdfast token create`), everybody who reaches the "
         "server may do everything, and it listens on this machine only. From the first token on, "
         "requests need one.\n"

@@ -13,6 +13,7 @@ static struct {
     struct cli_texts execs, prefixes, tenants;
     int64_t exec_limit, threads, poll, stop_limit;
     const char *name;
+    bool no_dispatch;
 } args;
 
 const struct cli_option cli_work_options[] = {
@@ -37,6 +38,9 @@ const struct cli_option cli_work_options[] = {
     CLI_OPT(DURATION, 0, "stop-limit", "DURATION",
             "time for what is running after a stop; default 30s", .value = &args.stop_limit,
             .min = -1),
+    CLI_OPT(SWITCH, 0, "no-dispatch", NULL,
+            "deliver no events to subscriptions; another worker has to",
+            .value = &args.no_dispatch),
     CLI_OPTIONS_END,
 };
 
@@ -117,6 +121,7 @@ static hf_worker_options worker_options(struct cli_log *log)
     chosen.tenant_count = args.tenants.count;
     chosen.poll = args.poll;
     chosen.stop_limit = args.stop_limit;
+    chosen.no_dispatch = args.no_dispatch;
     chosen.observer = cli_worker_log;
     chosen.observer_arg = log;
     return chosen;

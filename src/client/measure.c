@@ -5,6 +5,8 @@
 #include "client/ask.h"
 #include "util/error.h"
 
+#include <string.h>
+
 static void read_depth(struct hf__depth *depth, const struct hf__cell *c)
 {
     *depth = (struct hf__depth){
@@ -71,6 +73,32 @@ hf_code hf__measure(struct hf__engine *engine, int tenant, struct hf__measure **
         *out = measure;
     else
         hf__answer_free(measure);
+    return code;
+}
+
+static struct hf__depth *depth_of(struct hf__measure *measure, int tenant, const char *workflow)
+{
+    for (size_t i = 0; i < measure->count; i++)
+        if (measure->items[i].tenant_id == tenant &&
+            strcmp(measure->items[i].workflow, workflow) == 0)
+            return &measure->items[i];
+    return NULL;
+}
+
+hf_code hf__measure_mail(struct hf__engine *engine, struct hf__measure *measure, hf_error *err)
+{
+    struct hf__ask ask;
+    hf__ask_begin(&ask, engine, HF__STMT_MEASURE_MAIL)[0] = hf__number(HF__MEASURED_RUNS);
+    hf_code code = hf__ask_send(&ask, err);
+    for (int i = 0; code == HF_OK && i < ask.out.nrows; i++) {
+        const struct hf__cell *c = hf__table_row(&ask.out, i);
+        struct hf__depth *depth = depth_of(measure, (int)hf__as_number(c[0]), hf__as_text(c[1]));
+        if (depth) {
+            depth->mail = hf__as_number(c[2]);
+            depth->dead_letters = hf__as_number(c[3]);
+        }
+    }
+    hf__ask_end(&ask);
     return code;
 }
 

@@ -7,7 +7,7 @@
 
 enum {
     HF__MEASURED_WORKFLOWS = 1000, /* no more are looked at */
-    HF__MEASURED_RUNS = 100000     /* of each workflow, and of mail, dead letters and events */
+    HF__MEASURED_RUNS = 100000     /* of each workflow; of all mail, dead letters and events */
 };
 
 struct hf__depth {
@@ -18,6 +18,7 @@ struct hf__depth {
     int64_t due, delayed, leased, failed;
     int64_t
         oldest; /* since when something is due that nobody holds; store clock, us; 0: nothing is */
+    int64_t mail, dead_letters; /* 0 before hf__measure_mail */
 };
 
 struct hf__measure {
@@ -32,6 +33,8 @@ struct hf__measure {
 
 /* Of one tenant by its id, or of all (0). Freed by hf__measure_free. */
 hf_code hf__measure(struct hf__engine *engine, int tenant, struct hf__measure **out, hf_error *err);
+/* Tells its workflows apart by their mail and dead letters too. */
+hf_code hf__measure_mail(struct hf__engine *engine, struct hf__measure *measure, hf_error *err);
 void hf__measure_free(struct hf__measure *measure);
 
 #endif

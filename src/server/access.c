@@ -205,11 +205,11 @@ bool hf__access_recall(struct hf__access *access, struct hf__request *request)
 }
 
 /* A stream that has begun has no place for a problem: it ends. */
-static hf_code refuse(struct hf__request *request, const char *name, const char *title)
+static hf_code refuse(struct hf__request *request, enum hf__problem problem, const char *title)
 {
     if (request->stream.begun)
         return HF_NOT_ALLOWED;
-    hf__reply_problem_as(request, 401, name, title, NULL);
+    hf__reply_problem_as(request, problem, title, NULL);
     hf__reply_header(request, "WWW-Authenticate", "Bearer realm=\"holdfast\"");
     return HF_NOT_ALLOWED;
 }
@@ -219,7 +219,7 @@ static hf_code refuse_role(struct hf__request *request)
     if (request->stream.begun)
         return HF_NOT_ALLOWED;
     const char *needed = hf_role_name((hf_role)request->route->may);
-    hf__reply_problem_as(request, 403, "forbidden", "the token's roles do not allow this",
+    hf__reply_problem_as(request, HF__PROBLEM_FORBIDDEN, "the token's roles do not allow this",
                          hf__arena_printf(&request->arena, "it needs the role %s", needed));
     return HF_NOT_ALLOWED;
 }
@@ -230,7 +230,7 @@ static hf_code refuse_other_tenant(struct hf__request *request)
     const char *tenant = hf__request_header(request, "Holdfast-Tenant");
     if (!tenant || strcmp(tenant, request->client->tenant) == 0)
         return HF_OK;
-    hf__reply_problem_as(request, 403, "forbidden", "the token belongs to another tenant",
+    hf__reply_problem_as(request, HF__PROBLEM_FORBIDDEN, "the token belongs to another tenant",
                          "Holdfast-Tenant names a tenant other than the token's");
     return HF_NOT_ALLOWED;
 }
@@ -262,7 +262,7 @@ static hf_code meet_anybody(struct hf__access *access, struct hf__caller **out,
     if (code != HF_OK)
         return code;
     if (!open)
-        return refuse(request, "no_token", "send a token as Authorization: Bearer");
+        return refuse(request, HF__PROBLEM_NO_TOKEN, "send a token as Authorization: Bearer");
     struct person person = { hf__request_header(request, "Holdfast-Tenant"), actor ? actor : "http",
                              ~0u, "" };
     return key ? meet(access, out, key, era, &person, err) : hf__nomem(err);
@@ -276,7 +276,7 @@ static hf_code meet_holder(struct hf__access *access, struct hf__caller **out,
     const char *key = key_of(request);
     hf_code code = key ? hf_token_check(access->base, secret, &token, err) : hf__nomem(err);
     if (code == HF_UNAUTHORIZED)
-        return refuse(request, "bad_token", hf_code_meaning(HF_UNAUTHORIZED));
+        return refuse(request, HF__PROBLEM_BAD_TOKEN, hf_code_meaning(HF_UNAUTHORIZED));
     if (code == HF_OK)
         code =
             meet(access, out, key, era,

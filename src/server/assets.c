@@ -95,7 +95,7 @@ static void answer(struct hf__request *request, const struct hf__asset *asset, b
         request->fixed = asset->bytes;
         request->fixed_length = asset->length;
     } else if (!add_plain(request, asset)) {
-        hf__reply_problem_as(request, 503, "out_of_memory", hf_code_meaning(HF_NOMEM), NULL);
+        hf__reply_problem_as(request, HF__PROBLEM_NOMEM, hf_code_meaning(HF_NOMEM), NULL);
         return;
     }
     request->status = 200;

@@ -17,7 +17,7 @@ static void too_large(struct hf__request *request)
 {
     char detail[100];
     snprintf(detail, sizeof detail, "the body may have at most %zu bytes", limit_of(request));
-    hf__reply_problem_as(request, 413, "too_large", hf_code_meaning(HF_TOO_LARGE), detail);
+    hf__reply_problem_as(request, HF__PROBLEM_TOO_LARGE, hf_code_meaning(HF_TOO_LARGE), detail);
 }
 
 bool hf__body_is_coming(const struct hf__request *request)
@@ -61,12 +61,12 @@ void hf__body_take(struct hf__request *request, const char *bytes, size_t length
     request->body_taken += length;
     if (atomic_fetch_add(&server->bodies, length) + length > server->max_bodies) {
         hf__body_drop(request);
-        hf__reply_problem_as(request, 503, "busy", "too much is being sent at once", NULL);
+        hf__reply_problem_as(request, HF__PROBLEM_BUSY, "too much is being sent at once", NULL);
         return;
     }
     hf__buffer_add(&request->body, bytes, length);
     if (request->body.failed) {
         hf__body_drop(request);
-        hf__reply_problem_as(request, 503, "out_of_memory", hf_code_meaning(HF_NOMEM), NULL);
+        hf__reply_problem_as(request, HF__PROBLEM_NOMEM, hf_code_meaning(HF_NOMEM), NULL);
     }
 }

@@ -138,19 +138,19 @@ static void find_route(struct hf__request *request)
     case HF__MATCHED:
         request->route = match.route;
         if (!decode_args(request, &match))
-            hf__reply_problem_as(request, 400, "invalid", "the path is not well-formed", NULL);
+            hf__reply_problem_as(request, HF__PROBLEM_INVALID, "the path is not well-formed", NULL);
         else if (api)
             check_query(request);
         break;
     case HF__NO_SUCH_METHOD:
-        hf__reply_problem_as(request, 405, "method_not_allowed",
+        hf__reply_problem_as(request, HF__PROBLEM_METHOD_NOT_ALLOWED,
                              "this path does not have this method",
                              hf__arena_printf(&request->arena, "it has %s", match.allowed));
         hf__reply_header(request, "Allow", match.allowed);
         break;
     case HF__NO_SUCH_PATH:
         if (!hf__asset_answer(request))
-            hf__reply_problem_as(request, 404, "no_such_path", "there is nothing at this path",
+            hf__reply_problem_as(request, HF__PROBLEM_NO_SUCH_PATH, "there is nothing at this path",
                                  api && !request->server->options.metrics_only
                                      ? "what there is stands in " HF__OPENAPI_PATH
                                      : NULL);
@@ -191,11 +191,12 @@ static bool refuse_ambiguous(struct hf__request *request)
 {
     const char *doubled = find_double(request);
     if (!is_framed_once(request))
-        hf__reply_problem_as(request, 400, "invalid",
+        hf__reply_problem_as(request, HF__PROBLEM_INVALID,
                              "where the request ends is said in two ways, or in none that is known",
                              "send Content-Length or Transfer-Encoding: chunked, once");
     else if (doubled)
-        hf__reply_problem_as(request, 400, "invalid", "a header that says one thing is there twice",
+        hf__reply_problem_as(request, HF__PROBLEM_INVALID,
+                             "a header that says one thing is there twice",
                              hf__arena_printf(&request->arena, "send the header %s once", doubled));
     return request->answered;
 }
@@ -241,7 +242,7 @@ static struct hf__request *begin(struct hf__server *server, struct MHD_Connectio
     atomic_fetch_add(&server->pending, 1);
     if (!gather(request, MHD_HEADER_KIND, &request->headers, &request->header_count) ||
         !gather(request, MHD_GET_ARGUMENT_KIND, &request->query, &request->query_count))
-        hf__reply_problem_as(request, 400, "invalid",
+        hf__reply_problem_as(request, HF__PROBLEM_INVALID,
                              "the query or the headers are not well-formed", NULL);
     else
         check_early(request);
@@ -363,7 +364,7 @@ void hf__request_answered(struct hf__request *request)
 
 static void refuse_to_begin(struct hf__request *request)
 {
-    hf__reply_problem_as(request, 503, "stopping", "the server is stopping", NULL);
+    hf__reply_problem_as(request, HF__PROBLEM_STOPPING, "the server is stopping", NULL);
 }
 
 static void check_access(struct hf__request *request)

@@ -2,6 +2,7 @@
 #include "server/openapi.h"
 
 #include "server/header.h"
+#include "server/problem.h"
 #include "server/route.h"
 #include "util/error.h"
 
@@ -356,10 +357,22 @@ static void add_route(json_t *paths, json_t *schemas, const struct hf__route *ro
             with_parts(record_schema(route->answer), route->parts, schemas));
 }
 
+/* Those of this version; a later one may have more. */
+static json_t *problem_type_schema(void)
+{
+    json_t *types = json_array();
+    for (int i = 0; i < HF__PROBLEM_COUNT; i++)
+        json_array_append_new(
+            types, json_sprintf(HF__PROBLEM_PREFIX "%s", hf__problem_type((enum hf__problem)i)));
+    json_t *schema = with_format("string", "uri");
+    set(schema, "examples", types);
+    return schema;
+}
+
 static json_t *problem_schema(void)
 {
     return json_pack("{s:s,s:{s:o,s:o,s:o,s:o},s:[s,s,s]}", "type", "object", "properties", "type",
-                     with_format("string", "uri"), "title", schema_of(HF__FIELD_TEXT), "status",
+                     problem_type_schema(), "title", schema_of(HF__FIELD_TEXT), "status",
                      schema_of(HF__FIELD_INT), "detail", nullable(schema_of(HF__FIELD_TEXT)),
                      "required", "type", "title", "status");
 }

@@ -41,7 +41,7 @@ void hf__check_origin(struct hf__request *request)
     const char *origin = hf__request_header(request, "Origin");
     char name[256];
     if (origin && !same_origin(origin, host))
-        hf__reply_problem_as(request, 403, "foreign_origin",
+        hf__reply_problem_as(request, HF__PROBLEM_FOREIGN_ORIGIN,
                              "requests from pages of other origins are refused", NULL);
     else if (hf__access_is_open(request->server->access) && host)
         request->foreign = !(host_part(host, name, sizeof name) && is_own_name(name));
@@ -52,7 +52,7 @@ void hf__check_host(struct hf__request *request)
 {
     bool open;
     if (hf__access_look(request->server->access, &open, NULL) != HF_OK || open)
-        hf__reply_problem_as(request, 403, "foreign_host",
+        hf__reply_problem_as(request, HF__PROBLEM_FOREIGN_HOST,
                              "without tokens the server answers to addresses and localhost only",
                              NULL);
 }

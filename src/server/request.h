@@ -4,6 +4,7 @@
 #define HF_SERVER_REQUEST_H
 
 #include "server/access.h"
+#include "server/problem.h"
 #include "server/route.h"
 
 #include <holdfast/client.h>
@@ -156,9 +157,5 @@ hf_code hf__reply_nothing(struct hf__request *request);
 hf_code hf__reply_done(struct hf__request *request, int status, hf_error *err) HF_MUST_CHECK;
 /* For an answer that was given later: it may be sent. */
 void hf__request_answered(struct hf__request *request);
-/* Replaces whatever was written by a problem (RFC 9457). */
-void hf__reply_problem(struct hf__request *request, const hf_error *err);
-void hf__reply_problem_as(struct hf__request *request, int status, const char *name,
-                          const char *title, const char *detail);
 
 #endif

@@ -195,6 +195,10 @@ static const struct gauge {
     { "holdfast_runs_leased", "Runs that somebody works on.", offsetof(struct hf__depth, leased) },
     { "holdfast_runs_failed", "Runs that have failed and were not purged.",
       offsetof(struct hf__depth, failed) },
+    { "holdfast_mail_unconsumed", "Signals, timers and ends of children that no run has taken.",
+      offsetof(struct hf__depth, mail) },
+    { "holdfast_dead_letters", "Signals that no run could handle.",
+      offsetof(struct hf__depth, dead_letters) },
 };
 
 static int64_t depth_at(const struct hf__depth *depth, size_t offset)
@@ -256,10 +260,6 @@ static void show_ages(struct view *view)
 static void show_totals(struct view *view)
 {
     const struct hf__measure *measure = view->measure;
-    show_one(view, "holdfast_mail_unconsumed", "gauge",
-             "Signals, timers and ends of children that no run has taken.", measure->mail);
-    show_one(view, "holdfast_dead_letters", "gauge", "Signals that no run could handle.",
-             measure->dead_letters);
     show_one(view, "holdfast_outbox_undelivered", "gauge", "Events that were not delivered yet.",
              measure->undelivered);
     hf__expose_family(view->out, "holdfast_outbox_oldest_seconds", "gauge",

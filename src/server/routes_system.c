@@ -44,7 +44,7 @@ static hf_code ready(struct hf__request *request, hf_error *err)
 {
     int64_t now;
     if (atomic_load(&request->server->stopping)) {
-        hf__reply_problem_as(request, 503, "stopping", "the server is stopping", NULL);
+        hf__reply_problem_as(request, HF__PROBLEM_STOPPING, "the server is stopping", NULL);
         return HF_OK;
     }
     hf_code code = hf_store_now(request->server->client, &now, err);

@@ -77,10 +77,10 @@ static hf_code check_roles(struct hf__request *request, hf_id id, bool *allowed,
     if (code == HF_OK)
         *allowed = hf_task_allows(task, request->caller->task_roles);
     if (code == HF_OK && !*allowed)
-        hf__reply_problem_as(request, 403, "forbidden", "the token is not for tasks of these roles",
-                             hf__arena_printf(&request->arena, "it is for %s, the task for %s",
-                                              request->caller->task_roles,
-                                              task->roles ? task->roles : "[]"));
+        hf__reply_problem_as(
+            request, HF__PROBLEM_FORBIDDEN, "the token is not for tasks of these roles",
+            hf__arena_printf(&request->arena, "it is for %s, the task for %s",
+                             request->caller->task_roles, task->roles ? task->roles : "[]"));
     hf_task_free(task);
     return code;
 }

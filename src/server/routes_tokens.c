@@ -89,7 +89,7 @@ static hf_code create(struct hf__request *request, hf_error *err)
     if (code == HF_OK)
         code = read_task_roles(request, &body, err);
     if (code == HF_OK && !hf_role_allows(request->caller->may, body.spec.roles)) {
-        hf__reply_problem_as(request, 403, "forbidden", "nobody hands out more than they have",
+        hf__reply_problem_as(request, HF__PROBLEM_FORBIDDEN, "nobody hands out more than they have",
                              NULL);
         return HF_OK;
     }

@@ -42,7 +42,12 @@ static void refresh(struct hf__survey *survey, int64_t began)
 {
     struct hf__measure *fresh = NULL;
     hf_error err = { 0 };
-    survey->up = hf__measure(survey->client->engine, 0, &fresh, &err) == HF_OK;
+    struct hf__engine *engine = survey->client->engine;
+    survey->up = hf__measure(engine, 0, &fresh, &err) == HF_OK;
+    if (survey->up && hf__measure_mail(engine, fresh, &err) != HF_OK) {
+        hf__measure_free(fresh);
+        survey->up = false;
+    }
     if (survey->up) {
         hf__measure_free(survey->last);
         survey->last = fresh;

@@ -28,7 +28,7 @@ void hf__unread_refuse(struct hf__request *request)
 {
     hf__buffer_free(&request->out);
     request->answer_header_count = 0; /* they told of the answer */
-    hf__reply_problem_as(request, 503, "busy", "too many answers wait to be read", NULL);
+    hf__reply_problem_as(request, HF__PROBLEM_BUSY, "too many answers wait to be read", NULL);
 }
 
 void hf__unread_keep(struct hf__request *request)

@@ -59,6 +59,15 @@ extern const struct hf__part hf__claimed_parts[];
 /* Claims of this worker (its name in the store) that wait for work are answered: it stops. */
 void hf__work_dismiss(struct hf__request *request, char *name);
 
+/* work_children.c */
+struct hf__chosen_ids {
+    const char *const *texts; /* NULL: none were chosen */
+    size_t count;
+};
+/* As many ids as there are children of a run, in the request's arena: chosen ones, if no run has them, or new ones. */
+hf_code hf__work_child_ids(struct hf__request *request, const struct hf__chosen_ids *chosen,
+                           hf_id run, size_t children, hf_id **out, hf_error *err);
+
 /* work_turn.c: how a turn ended. */
 hf_code hf__work_commit(struct hf__request *request, hf_error *err);
 hf_code hf__work_fail(struct hf__request *request, hf_error *err);

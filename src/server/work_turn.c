@@ -2,7 +2,6 @@
 #include "server/work.h"
 
 #include "client/client.h"
-#include "client/ids.h"
 #include "record/members.h"
 #include "util/error.h"
 #include "util/random.h"
@@ -19,8 +18,7 @@ struct committing {
     const char *turn;
     hf_transition t;
     const char *timers, *children, *starts, *events, *outbox, *tasks; /* JSON arrays */
-    const char *const *child_ids; /* texts; NULL: none were chosen */
-    size_t child_id_count;
+    struct hf__chosen_ids ids;                                        /* of the children */
 };
 
 #define T(field, kind_, about_, ...)                                                               \
@@ -62,8 +60,11 @@ const struct hf__member hf__work_commit_members[] = {
       .count_offset = offsetof(struct committing, t.cancelled_timer_count)),
     LIST(timers, "objects with key, delay or at, payload, token"),
     LIST(children, "runs to start, as for triggering one; their ends come back as mail"),
-    HF__MEMBER(struct committing, child_ids, WORDS, "ids for them, new UUIDs; default: made here",
-               .count_offset = offsetof(struct committing, child_id_count)),
+    { .name = "child_ids",
+      .kind = HF__FIELD_WORDS,
+      .offset = offsetof(struct committing, ids.texts),
+      .count_offset = offsetof(struct committing, ids.count),
+      .about = "ids for them, new UUIDs; default: made here" },
     LIST(starts, "runs to start without a tie to this one"),
     LIST(events, "lines for the journal: objects with kind (step or domain), name, step, data"),
     LIST(outbox, "objects with type and payload"),
@@ -206,24 +207,6 @@ static hf_code answer(struct hf__request *request, const hf_id *children, size_t
     return code;
 }
 
-/* A worker that remembers its children's ids with the commit that starts them has to choose them. */
-static hf_code choose_ids(struct hf__request *request, const struct committing *c, hf_id **out,
-                          hf_error *err)
-{
-    hf_id *ids = *out = hf__arena_calloc(&request->arena, c->t.child_count + 1, sizeof *ids);
-    if (!ids)
-        return hf__nomem(err);
-    if (c->child_ids && c->child_id_count != c->t.child_count)
-        return hf__fail(err, HF_INVALID, "\"child_ids\" has %zu ids for %zu children",
-                        c->child_id_count, c->t.child_count);
-    for (size_t i = 0; i < c->t.child_count; i++) {
-        ids[i] = hf__new_id();
-        if (c->child_ids && !hf_id_parse(c->child_ids[i], &ids[i]))
-            return hf__fail(err, HF_INVALID, "\"child_ids\", item %zu: not a UUID", i + 1);
-    }
-    return HF_OK;
-}
-
 hf_code hf__work_commit(struct hf__request *request, hf_error *err)
 {
     struct committing c = { 0 };
@@ -239,7 +222,7 @@ hf_code hf__work_commit(struct hf__request *request, hf_error *err)
     if (c.t.turn == HF_TURN_SUCCEED && !c.t.result)
         c.t.result = "null";
     hf_id *ids = NULL;
-    code = choose_ids(request, &c, &ids, err);
+    code = hf__work_child_ids(request, &c.ids, c.t.run, c.t.child_count, &ids, err);
     if (code == HF_OK)
         code = hf__commit_with_ids(request->client, &c.t, ids, err);
     return code == HF_OK ? answer(request, ids, c.t.child_count, err) : code;

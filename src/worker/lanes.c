@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/worker.h"
 
+#include "kernel/chores.h"
 #include "util/alloc.h"
 #include "util/buffer.h"
 #include "util/clock.h"
@@ -66,10 +67,14 @@ static void add_ranges(hf_worker *worker, struct hf__table *params, int tenant)
     add_range(params, tenant, "holdfast.*");
 }
 
-/* A newer program's chores are left to it. */
-static bool may_serve(const char *workflow)
+/* A newer program's chores are left to it, and the outbox to others where that is asked for. */
+static bool may_serve(const hf_worker *worker, const char *workflow)
 {
-    return strncmp(workflow, "holdfast.", strlen("holdfast.")) != 0 || hf__chore_find(workflow);
+    if (strncmp(workflow, HF__CHORE_PREFIX, strlen(HF__CHORE_PREFIX)) != 0)
+        return true;
+    if (worker->no_dispatch && strcmp(workflow, HF__CHORE_DISPATCH) == 0)
+        return false;
+    return hf__chore_find(workflow) != NULL;
 }
 
 static int by_id(const void *a, const void *b)
@@ -105,9 +110,9 @@ static struct hf__lane read_lane(const struct hf__cell *row, bool served)
     };
 }
 
-static hf_code replace(struct hf__lanes *lanes, const struct hf__table *found, bool afresh,
-                       hf_error *err)
+static hf_code replace(hf_worker *worker, const struct hf__table *found, bool afresh, hf_error *err)
 {
+    struct hf__lanes *lanes = &worker->lanes;
     int64_t now = hf__monotonic_us();
     struct hf__lanes next = { .learned_at = now, .updated_at = now };
     next.items = hf__calloc((size_t)found->nrows + lanes->count + 1, sizeof *next.items);
@@ -115,7 +120,7 @@ static hf_code replace(struct hf__lanes *lanes, const struct hf__table *found, b
         return hf__nomem(err);
     for (int i = 0; i < found->nrows; i++) {
         const struct hf__cell *row = hf__table_row(found, i);
-        next.items[next.count++] = read_lane(row, may_serve(hf__as_text(row[1])));
+        next.items[next.count++] = read_lane(row, may_serve(worker, hf__as_text(row[1])));
     }
     for (size_t i = 0; !afresh && i < lanes->count; i++)
         if (!lanes->items[i].served)
@@ -142,7 +147,7 @@ hf_code hf__lanes_learn(hf_worker *worker, bool afresh, hf_error *err)
     if (code == HF_OK)
         code = hf__worker_query(worker, HF__STMT_SERVED_LANES, &params, &found, err);
     if (code == HF_OK)
-        code = replace(&worker->lanes, &found, afresh, err);
+        code = replace(worker, &found, afresh, err);
     hf__arena_free(&arena);
     return code;
 }
@@ -168,7 +173,7 @@ static bool serves(const hf_worker *worker, int tenant, const char *workflow)
     bool fits = fits_pattern("holdfast.*", workflow);
     for (size_t i = 0; !fits && i < pattern_count(worker); i++)
         fits = fits_pattern(pattern_at(worker, i), workflow);
-    return fits && works_for(worker, tenant) && may_serve(workflow);
+    return fits && works_for(worker, tenant) && may_serve(worker, workflow);
 }
 
 static int32_t newest(const struct hf__lanes *lanes)

@@ -92,7 +92,7 @@ static hf_code check_span(const char *what, int64_t us, hf_error *err)
 
 static hf_code check_options(const hf_worker_options *options, hf_error *err)
 {
-    if (options->version != HF_WORKER_OPTIONS_VERSION)
+    if (options->version < 1 || options->version > HF_WORKER_OPTIONS_VERSION)
         return hf__fail(err, HF_INVALID, "start the options with HF_WORKER_OPTIONS_INIT");
     if (options->threads < 0 || options->threads > HF_MAX_THREADS)
         return hf__fail(err, HF_INVALID, "threads must be between 1 and %d, or 0 for the default",
@@ -152,6 +152,8 @@ static void apply_options(hf_worker *worker, const hf_worker_options *options)
     worker->heartbeat = options->heartbeat;
     worker->stop_limit = options->stop_limit ? options->stop_limit : DEFAULT_STOP_LIMIT;
     worker->chores_only = options->chores_only;
+    worker->no_dispatch =
+        options->version >= 2 && options->no_dispatch; /* version 1 does not have it */
     worker->make_way_after = MAKE_WAY_AFTER;
     worker->make_way_for = MAKE_WAY_FOR;
     worker->observer = options->observer;

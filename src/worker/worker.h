@@ -189,6 +189,7 @@ struct hf_worker {
     void *observer_arg;
     struct hf__registry registry;
     bool chores_only; /* needs no handlers */
+    bool no_dispatch; /* leaves the outbox to others */
     bool has_run;
 
     int stop_fd;           /* rung by hf_worker_stop and by whoever the drain waits for */

@@ -382,6 +382,61 @@ static void workers_remove_what_has_expired_and_sleep_until_the_next(void **stat
     assert_int_equal(runs_of(HF__CHORE_RETENTION, "true"), 1);
 }
 
+static void bury(const char *name, int64_t died_at)
+{
+    sql("INSERT INTO worker (name, tenants, serves, host, pid, program, threads, started_at, "
+        "seen_at, expires_at) VALUES ('%s-%s', '[]', '[]', 'h', 1, 'p', 1, 0, 0, %lld)",
+        fx.tenant, name, (long long)died_at);
+}
+
+static bool is_remembered(const char *name)
+{
+    return sql_number("SELECT count(*) FROM worker WHERE name = '%s-%s'", fx.tenant, name) == 1;
+}
+
+static void workers_that_died_more_than_a_day_ago_are_forgotten(void **state)
+{
+    struct staff staff = { 0 };
+    (void)state;
+    bury("long-dead", now() - HF_DAYS(1) - 1);
+    bury("newly-dead", now() - HF_DAYS(1) + HF_HOURS(2));
+    hire(&staff);
+    AWAIT(!is_remembered("long-dead") && retention_sleeps());
+    assert_true(is_remembered("newly-dead"));
+    advance(HF_HOURS(2) + 1);
+    AWAIT(!is_remembered("newly-dead"));
+    dismiss(&staff);
+}
+
+static int64_t told(void)
+{
+    return sql_number("SELECT count(*) FROM outbox o JOIN tenant t ON t.id = o.tenant_id "
+                      "WHERE t.name = '%s' AND o.published_at IS NOT NULL",
+                      fx.tenant);
+}
+
+/* Of a run that is itself kept. */
+static void published_events_go_after_seven_days(void **state)
+{
+    struct staff staff = { 0 };
+    hf_new_outbox entry = { .type = "told" };
+    (void)state;
+    hf_id id = trigger(WORK);
+    hf_transition t = turn_of(claim(), HF_TURN_SUCCEED);
+    t.outbox = &entry;
+    t.outbox_count = 1;
+    commit(&t);
+    assert_int_equal(told(), 1);
+    advance(HF_DAYS(7));
+    hire(&staff);
+    AWAIT(retention_sleeps());
+    assert_int_equal(told(), 1);
+    advance(HF_HOURS(1) + 1);
+    AWAIT(told() == 0);
+    dismiss(&staff);
+    assert_true(is_there(id));
+}
+
 static void workers_seal_what_is_written_and_rest_when_nothing_is(void **state)
 {
     struct staff staff[2] = { 0 };
@@ -571,6 +626,8 @@ static const struct CMUnitTest tests[] = {
     RETENTION_TEST(what_runs_in_all_tenants_goes),
     RETENTION_TEST(the_next_time_is_that_of_the_first_run_to_expire),
     RETENTION_TEST(workers_remove_what_has_expired_and_sleep_until_the_next),
+    RETENTION_TEST(workers_that_died_more_than_a_day_ago_are_forgotten),
+    RETENTION_TEST(published_events_go_after_seven_days),
     RETENTION_TEST(workers_seal_what_is_written_and_rest_when_nothing_is),
     RETENTION_TEST(a_cancelled_retention_comes_again_by_itself),
     RETENTION_TEST(a_cancelled_sealing_run_comes_again_by_itself),

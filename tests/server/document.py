@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
 """Walks the server's own document: it is valid, each of its examples works, and each answer is as it says. F11.
 
-A route that this walk cannot call fails it: teach PREPARATIONS what has to be there first."""
+How each operation is called is in calls.py."""
 
 import json
 import os
 import pathlib
+import re
 import shutil
-import sqlite3
 import subprocess
 import sys
-import uuid
-from urllib.parse import quote
 
-from scene import Client, Server, check, make_store, wait_until
+import calls
+from calls import WORKFLOW, Call, fill, media_of, parameters, prepare
+from scene import PROBLEM, Server, check, make_store, wait_until
 from processes import Skipped
 from runner import Runner
 from schema import faults
@@ -21,7 +21,6 @@ from schema import faults
 RUNNER = Runner(sys.argv)
 KIND = sys.argv[1]
 VALIDATOR = "@seriousme/openapi-schema-validator@2.7.0"
-WORKFLOW = "billing.charge.v1"
 MISSING = "019a88d0-1234-7abc-8def-0123456789ab"
 
 
@@ -29,7 +28,7 @@ def case(function):
     def play(directory):
         with Server(directory, make_store(KIND, directory), "--no-worker") as server:
             check(server.client.put(f"/v1/workflows/{WORKFLOW}", {}).status == 200, "the workflow is created")
-            server.client.store = directory / "store.db"
+            server.client.store = server.url
             function(server, server.client, server.client.get("/v1/openapi.json").json)
 
     RUNNER.case(function.__name__, play)
@@ -40,16 +39,7 @@ LEFT_OUT = {"followAll": "live.py", "createToken": "access.py", "revokeToken": "
 
 
 def operations(document, left_out=LEFT_OUT):
-    for path, methods in document["paths"].items():
-        for method, operation in methods.items():
-            if operation["operationId"] not in left_out:
-                yield method.upper(), path, operation
-
-
-def parameters(document, operation):
-    """With those that are told of once for many operations."""
-    shared = document["components"]["parameters"]
-    return [shared[one["$ref"].rpartition("/")[2]] if "$ref" in one else one for one in operation["parameters"]]
+    return calls.operations(document, left_out)
 
 
 # ---- The document itself ----
@@ -142,6 +132,23 @@ def what_is_answered_has_a_schema(server, client, document):
     check(bare == {"getOpenapi"}, bare)
 
 
+def types_of_problems(document):
+    return {one.removeprefix(PROBLEM) for one in document["components"]["schemas"]["Problem"]["properties"]["type"]["examples"]}
+
+
+@case
+def the_manual_has_every_type_of_problem(server, client, document):
+    """With its status, as far as one can be provoked here."""
+    manual = (pathlib.Path(__file__).parents[2] / "docs" / "http.md").read_text()
+    rows = re.findall(r"^\| (\d+) \| (.*?) \|", manual.partition("\n## Errors\n")[2].partition("\n## ")[0], re.M)
+    told = {name: int(status) for status, names in rows for name in re.findall(r"`([a-z_]+)`", names)}
+    check(set(told) == types_of_problems(document), f"one of them alone has {set(told) ^ types_of_problems(document)}")
+    for answer in (client.get("/v1/runs?limit=x"), client.get("/nothing"), client.delete("/v1"), client.get(f"/v1/runs/{MISSING}"),
+                   client.post("/v1/runs", {"workflow": "none"}), client.get("/v1", headers={"Origin": "http://else.where"}),
+                   client.get("/v1", headers={"Host": "else.where"}), client.ask("GET", "/v1/runs", raw="x" * 4097)):
+        check(answer.status == told[answer.problem], f"{answer.problem}: {answer.status}, not {told[answer.problem]}")
+
+
 @case
 def the_way_to_the_document_is_told(server, client, document):
     index = client.get("/v1")
@@ -160,118 +167,8 @@ def the_way_to_the_document_is_told(server, client, document):
 # ---- Calling everything ----
 
 
-class Call:
-    """What a request needs beside what the document says: values for its path, a body where there is no example."""
-
-    def __init__(self, client):
-        self.client = client
-        self.path = {}
-        self.body = None
-
-    def run(self, *actions, **members):
-        self.path["id"] = self.client.trigger(WORKFLOW, **members)
-        for action in actions:
-            answer = self.client.post(f"/v1/runs/{self.path['id']}/{action}")
-            check(answer.status == 200, f"{action}: {answer.text}")
-
-    def hold(self, **body):
-        """A run that worker w1 holds."""
-        self.client.put("/v1/workflows/held.v1", {})
-        self.client.trigger("held.v1")
-        answer = self.client.post("/v1/work/claim", {"worker": "w1", "workflows": ["held.v1"], "limit": 1})
-        run = answer.json["items"][0]["run"]
-        self.path["id"] = run["id"]
-        self.body = {"worker": "w1", "version": run["version"], **body}
-
-    def schedule(self):
-        self.path["name"] = "nightly"
-        self.client.put("/v1/schedules/nightly", {"workflow": WORKFLOW, "cron": "@daily"})
-
-    def tenant(self):
-        self.path["name"] = "acme"
-        self.client.put("/v1/tenants/acme")
-
-    def subscription(self):
-        self.path["name"] = "hook"
-        self.client.put("/v1/subscriptions/hook", {"url": "http://127.0.0.1:1/hook"})
-
-    def task(self, *actions):
-        self.hold(turn="wait", tasks=[{"name": "approve"}])
-        run, body = self.path["id"], self.body
-        answer = self.client.post(f"/v1/work/runs/{run}/commit", body)
-        check(answer.status == 200, answer.text)
-        self.body = None
-        self.path["id"] = self.client.get(f"/v1/tasks?run={run}").json["items"][0]["id"]
-        for action in actions:
-            answer = self.client.post(f"/v1/tasks/{self.path['id']}/{action}")
-            check(answer.status == 200, f"{action}: {answer.text}")
-
-    def letter(self):
-        """What no request can make: it is written into the store."""
-        self.run()
-        run = uuid.UUID(self.path["id"]).bytes
-        envelope = json.dumps({"id": "m-1", "type": "external", "name": "paid", "payload": "1"})
-        with sqlite3.connect(self.client.store, timeout=30) as store:
-            store.execute("INSERT INTO dead_letter (tenant_id, id, run_id, reason, envelope, created_at) "
-                          "SELECT tenant_id, id, id, 'poison', ?, 1 FROM run WHERE id = ?", (envelope, run))
-
-    def keyed(self):
-        self.client.trigger(WORKFLOW, key="order-42")
-        self.path.update(name=WORKFLOW, key="order-42")
-
-
-PREPARATIONS = {
-    "resumeRun": lambda call: call.run("pause"),
-    "retryRun": lambda call: call.run("cancel"),
-    "restoreRun": lambda call: call.run("delete"),
-    "releaseTask": lambda call: call.task("claim"),
-    "getRunByKey": Call.keyed,
-    "receiveEvent": Call.keyed,
-    "saveStep": lambda call: call.hold(name="charge", status="succeeded", data={"receipt": 7}),
-    "commitTurn": lambda call: call.hold(turn="succeed", result={"paid": True}),
-    "failTurn": lambda call: call.hold(message="the card was refused"),
-}
-
-
-def prepare(call, path, operation):
-    name = operation["operationId"]
-    if name in PREPARATIONS:
-        PREPARATIONS[name](call)
-    elif path.startswith("/v1/runs/{id}"):
-        call.run()
-    elif path.startswith("/v1/workflows/{name}"):
-        call.path["name"] = WORKFLOW
-    elif path.startswith("/v1/schedules/{name}"):
-        call.schedule()
-    elif path.startswith("/v1/tenants/{name}"):
-        call.tenant()
-    elif path.startswith("/v1/subscriptions/{name}"):
-        call.subscription()
-    elif path.startswith("/v1/tasks/{id}"):
-        call.task()
-    elif path.startswith("/v1/dead-letters/{id}"):
-        call.letter()
-    check(all("{" + one + "}" not in path or one in call.path for one in ("id", "name", "key")),
-          f"{name}: nobody knows what to call it with")
-
-
-def fill(path, values):
-    for name, value in values.items():
-        path = path.replace("{" + name + "}", quote(value, safe=""))
-    check("{" not in path, f"{path}: a part is not known")
-    return path
-
-
-def media_of(operation):
-    """The type and the example of the request's body."""
-    content = operation.get("requestBody", {}).get("content", {})
-    for media, described in content.items():
-        return media, described.get("example"), described["schema"]
-    return None, None, None
-
-
 def call_as_documented(client, document, method, path, operation):
-    call = Call(client)
+    call = Call(client, client.store)
     prepare(call, path, operation)
     media, example, schema = media_of(operation)
     body = call.body if call.body is not None else example
@@ -304,6 +201,7 @@ def check_answer(document, operation, answer, what):
         check(answer.bytes == b"", f"{what}: a body that is not documented")
         return
     check(given in content, f"{what}: {given} is not among {list(content)}")
+    check(given != "application/problem+json" or answer.problem in types_of_problems(document), f"{what}: {answer.text}")
     if given.endswith("json"):
         wrong = faults(document, content[given]["schema"], answer.json)
         check(not wrong, f"{what}: {wrong[:5]}")
@@ -331,7 +229,7 @@ def lists_are_as_documented_when_they_are_full(server, client, document):
     """The walk before may have met empty lists."""
     for method, path, operation in operations(document):
         call_as_documented(client, document, method, path, operation)
-    held = Call(client)
+    held = Call(client, client.store)
     held.hold(name="charge", status="succeeded", data=[1])
     client.post(f"/v1/work/runs/{held.path['id']}/step", held.body)
     client.put("/v1/schedules/nightly", {"workflow": WORKFLOW, "cron": "@daily", "tags": ["a"], "input": {"n": 1}})
@@ -363,7 +261,7 @@ def what_is_not_there_is_a_problem_as_documented(server, client, document):
 def what_is_not_asked_for_rightly_is_a_problem_as_documented(server, client, document):
     """A parameter, or a member, that there is not; a body that is no JSON."""
     for method, path, operation in operations(document):
-        call = Call(client)
+        call = Call(client, client.store)
         prepare(call, path, operation)
         place = fill(path, call.path)
         media, _, schema = media_of(operation)
@@ -384,7 +282,7 @@ def what_is_not_asked_for_rightly_is_a_problem_as_documented(server, client, doc
 @case
 def a_claim_with_mail_and_steps_is_as_documented(server, client, document):
     operation = document["paths"]["/v1/work/claim"]["post"]
-    held = Call(client)
+    held = Call(client, client.store)
     held.hold(name="charge", status="succeeded", data={"receipt": 7})
     run = held.path["id"]
     check(client.post(f"/v1/work/runs/{run}/step", held.body).status == 204, "the step is remembered")

@@ -257,6 +257,18 @@ def a_head_is_a_get_without_the_body(server, client):
 
 
 @case()
+def what_answers_a_head_ends_with_its_headers(server, client):
+    """A stream's too: what follows is the next answer."""
+    run = client.trigger("idle.v1")
+    for path in ("/v1/stream", f"/v1/runs/{run}/events", f"/v1/runs/{run}"):
+        with Raw(server.port) as raw:
+            raw.send(f"HEAD {path} HTTP/1.1\r\n{HOST}Accept: text/event-stream\r\n\r\n"
+                     f"GET /healthz HTTP/1.1\r\n{HOST}Connection: close\r\n\r\n")
+            head, _, rest = raw.receive().partition(b"\r\n\r\n")
+            check(head.startswith(b"HTTP/1.1 ") and rest.startswith(b"HTTP/1.1 200 OK"), f"{path}: {rest[:100]}")
+
+
+@case()
 def whoever_expects_to_be_told_is_told_to_go_on(server, client):
     head = f"HTTP/1.1\r\n{JSON}Expect: 100-continue\r\nContent-Length: {len(FACT)}\r\n\r\n"
     with Raw(server.port) as raw:

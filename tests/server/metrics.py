@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 
+from letters import add_letter
 from scene import PROGRAM, Client, Process, Server, Skipped, check, make_store, run_program, wait_until
 from runner import Runner
 
@@ -115,10 +116,81 @@ def depths_and_ages_come_from_the_store(server, client):
     wait_until(lambda: value(client, "holdfast_runs_due", **names) == 4, "a signal makes one due")
     found = series(scrape(client))
     check(found["holdfast_runs_delayed", frozenset(names.items())] == 1, found)
-    check(found["holdfast_mail_unconsumed", frozenset()] == 1, found)
+    check(found["holdfast_mail_unconsumed", frozenset(names.items())] == 1, found)
     check(found["holdfast_workers_live", frozenset()] == 1, found)
     check(found["holdfast_store_up", frozenset()] == 1, found)
     wait_until(lambda: value(client, "holdfast_oldest_due_seconds", **names) > 0, "they grow older")
+
+
+def claim(client, workflow):
+    items = client.post("/v1/work/claim", {"worker": "far", "workflows": [workflow], "wait": "30s"}).json["items"]
+    check(len(items) == 1, items)
+    return items[0]["run"]
+
+
+@case
+def what_somebody_holds_and_what_failed_is_told_by_workflow(server, client):
+    client.put("/v1/workflows/work.v1", {})
+    client.put("/v1/workflows/far.v1", {})
+    for word in ("ok", "fail", "fail"):
+        client.get("/v1/runs/" + client.trigger("work.v1", input=word) + "?wait=30s")
+    for _ in range(3):
+        client.trigger("far.v1")
+    held = [claim(client, "far.v1") for _ in range(2)]
+    far, work = ({"tenant": "default", "workflow": name} for name in ("far.v1", "work.v1"))
+    wait_until(lambda: value(client, "holdfast_runs_leased", **far) == 2, "two are held")
+    check(value(client, "holdfast_runs_failed", **work) == 2 and value(client, "holdfast_runs_failed", **far) == 0, "failed")
+    check(value(client, "holdfast_runs_leased", **work) == 0, "what has ended is not held")
+    for run in held:
+        client.post(f"/v1/work/runs/{run['id']}/commit", {"worker": "far", "version": run["version"], "turn": "succeed"})
+    wait_until(lambda: value(client, "holdfast_runs_leased", **far) == 0, "none is")
+
+
+@case
+def mail_and_dead_letters_are_told_by_workflow(server, client):
+    names = ("idle.v1", "other.v1", "quiet.v1")
+    for name in names:
+        client.put(f"/v1/workflows/{name}", {})
+    runs = {name: client.trigger(name, **{"in": "1h"}) for name in names}
+    for name, number in (("idle.v1", 3), ("other.v1", 1)):
+        for _ in range(number):
+            check(client.post(f"/v1/runs/{runs[name]}/signals", {"name": "go"}).status == 202, "it is sent")
+    for name, number in (("idle.v1", 1), ("other.v1", 2)):
+        for _ in range(number):
+            add_letter(server.url, runs[name])
+
+    def told(metric):
+        found = series(scrape(client))
+        return [found.get((metric, frozenset({"tenant": "default", "workflow": name}.items()))) for name in names]
+
+    wait_until(lambda: told("holdfast_dead_letters") == [1, 2, 0], "dead letters")
+    check(told("holdfast_mail_unconsumed") == [3, 1, 0], told("holdfast_mail_unconsumed"))
+    letter = client.get(f"/v1/dead-letters?run={runs['idle.v1']}").json["items"][0]["id"]
+    check(client.delete(f"/v1/dead-letters/{letter}").status == 204, "discarded")
+    client.post(f"/v1/runs/{runs['other.v1']}/cancel")
+    wait_until(lambda: told("holdfast_dead_letters") == [0, 2, 0], "one less")
+
+
+@case
+def what_is_not_delivered_is_told_with_its_age(server, client):
+    client.put("/v1/workflows/far.v1", {})
+    client.put("/v1/subscriptions/shop", {"url": "http://127.0.0.1:1/"})
+    check(client.post("/v1/subscriptions/shop/park").status == 200, "nothing is delivered to it")
+
+    def told(name):
+        return value(client, f"holdfast_outbox_{name}")
+
+    check((told("undelivered"), told("oldest_seconds")) == (0, 0), "nothing yet")
+    for _ in range(2):
+        client.trigger("far.v1")
+        run = claim(client, "far.v1")
+        client.post(f"/v1/work/runs/{run['id']}/commit", {"worker": "far", "version": run["version"], "turn": "succeed",
+                                                          "outbox": [{"type": "packed"}, {"type": "sent"}]})
+    wait_until(lambda: told("undelivered") == 4, "four events")
+    age = wait_until(lambda: told("oldest_seconds"), "they have an age")
+    wait_until(lambda: told("oldest_seconds") > age, "and grow older")
+    check(client.delete("/v1/subscriptions/shop").status == 204, "nobody wants them any more")
+    wait_until(lambda: (told("undelivered"), told("oldest_seconds")) == (0, 0), "none is left")
 
 
 @case
@@ -250,5 +322,50 @@ def a_worker_serves_its_own(directory):
     check(worker.stop() == 0, worker.said())
 
 
+def the_threads_of_live_workers_are_added_up(directory):
+    url = make_store(KIND, directory)
+    with Server(directory, url, "--threads", "3") as server, Server(directory, url, "--threads", "2", name="other"):
+        wait_until(lambda: value(server.client, "holdfast_workers_live") == 2, "both are there")
+        check(value(server.client, "holdfast_worker_threads") == 5, "and what they can do")
+
+
+def connections_are_told_and_how_often_all_were_in_use(directory):
+    if KIND != "postgres":
+        raise Skipped("nobody can hold up who reads from SQLite")
+    url = make_store(KIND, directory)
+    with Server(directory, url, "--no-worker") as server:
+        names = [f"holdfast_pool_{name}" for name in ("connections_open", "connections_idle", "waits_total")]
+
+        def told():
+            found = series(scrape(server.client))
+            return [found[name, frozenset()] for name in names]
+
+        wait_until(lambda: 1 <= (seen := told())[0] == seen[1] <= 5, "some are open, and nobody uses them")
+        before = told()[2]
+        with subprocess.Popen(["psql", "-XAtq", url], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+            other.stdin.write("BEGIN; LOCK TABLE holdfast.run; SELECT 'locked';\n")
+            other.stdin.flush()
+            check(other.stdout.readline() == "locked\n", "all who read runs have to wait")
+            problems = set()
+
+            def read():
+                client = Client(server.port)
+                while other.poll() is None:
+                    problems.add(client.get("/v1/runs").problem)
+
+            readers = [threading.Thread(target=read) for _ in range(10)]
+            for reader in readers:
+                reader.start()
+            wait_until(lambda: (seen := told())[:2] == [5, 0] and seen[2] > before, "all are in use, and somebody had to wait")
+            other.stdin.write("ROLLBACK;\n")
+            other.stdin.close()
+        for reader in readers:
+            reader.join()
+        check(problems <= {"", "locked"}, f"who reads meanwhile is told {problems}")
+        wait_until(lambda: (seen := told())[0] == seen[1] > 0, "nobody uses one")
+
+
 RUNNER.case("a_worker_serves_its_own", a_worker_serves_its_own)
+RUNNER.case("the_threads_of_live_workers_are_added_up", the_threads_of_live_workers_are_added_up)
+RUNNER.case("connections_are_told_and_how_often_all_were_in_use", connections_are_told_and_how_often_all_were_in_use)
 RUNNER.finish()

@@ -1,12 +1,10 @@
 #!/usr/bin/env python3
 """Workflows, queues, schedules, tenants, workers, and what belongs to a run, over HTTP. F11."""
 
-import json
-import sqlite3
-import subprocess
 import sys
 import uuid
 
+from letters import add_letters
 from scene import Client, Server, check, make_store, wait_until
 from runner import Runner
 
@@ -299,27 +297,12 @@ def tasks_and_the_outbox_are_told_in_pages_of_bounded_size(server, client):
         check(sorted(names) == sorted(f"n{number}" for number in range(MANY)), f"{path}: {names}")
 
 
-def add_letters(server, run, ids):
-    columns = "(tenant_id, id, run_id, reason, envelope, created_at)"
-    if KIND == "sqlite":
-        with sqlite3.connect(server.url.removeprefix("sqlite:"), timeout=60) as store:
-            tenant, = store.execute("SELECT tenant_id FROM run WHERE id = ?", (uuid.UUID(run).bytes,)).fetchone()
-            for letter in ids:
-                store.execute(f"INSERT INTO dead_letter {columns} VALUES (?, ?, ?, 'poison', ?, 1)",
-                              (tenant, uuid.UUID(letter).bytes, uuid.UUID(run).bytes, json.dumps({"payload": LARGE})))
-        return
-    for letter in ids:
-        sql = (f"INSERT INTO holdfast.dead_letter {columns} SELECT tenant_id, '{letter}', id, 'poison', "
-               f"'{{\"payload\":\"' || repeat('x', {len(LARGE)}) || '\"}}', 1 FROM holdfast.run WHERE id = '{run}'")
-        subprocess.run(["psql", "-XAtqc", sql, server.url], check=True, capture_output=True)
-
-
 @case()
 def dead_letters_are_told_in_pages_of_bounded_size(server, client):
     client.put("/v1/workflows/a.v1", {})
     run = client.trigger("a.v1")
     ids = [str(uuid.uuid4()) for _ in range(MANY)]
-    add_letters(server, run, ids)
+    add_letters(server.url, run, ids, {"payload": LARGE})
     found = [letter["id"] for letter in read_all(client, "/v1/dead-letters?limit=1000")]
     check(found == sorted(ids, reverse=True), found)
 

@@ -42,6 +42,16 @@ SELECT r.id, t.name, w.name, r.key, r.status, r.priority, r.attempt, coalesce(r.
   JOIN holdfast.lane l ON l.id = r.lane
  WHERE w.tenant_id = $1 AND w.name = $2 AND r.key = $3 AND r.key IS NOT NULL AND r.deleted_at IS NULL;
 
+-- name: taken_ids
+-- Ids that runs have already, of whatever tenant, but for those that this tenant's children of a run have. Every run has a
+-- first line in the journal. Served by the primary keys of event and run. Serves: children of remote workers.
+-- takes: rows (id uuid, tenant int, parent uuid)
+-- gives: (id uuid)
+SELECT n.id FROM unnest($1::uuid[], $2::int[], $3::uuid[]) AS n(id, tenant, parent)
+ WHERE EXISTS (SELECT 1 FROM holdfast.event e WHERE e.run_id = n.id AND e.seq = 1 OFFSET 0)
+   AND NOT EXISTS (SELECT 1 FROM holdfast.run r
+                    WHERE r.tenant_id = n.tenant AND r.id = n.id AND r.parent = n.parent OFFSET 0);
+
 -- name: count_children
 -- The children of one run that are not deleted, by status. Served by run_parent. Serves: looking at families.
 -- takes: one (tenant int, run uuid)

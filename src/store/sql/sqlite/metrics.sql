@@ -47,3 +47,21 @@ SELECT (SELECT count(*) FROM (SELECT 1 FROM signal s INDEXED BY signal_mailbox W
        (SELECT coalesce(sum(x.threads), 0) FROM worker x WHERE x.expires_at > holdfast_now()),
        (SELECT coalesce(sum(x.running), 0) FROM worker x WHERE x.expires_at > holdfast_now()),
        holdfast_now();
+
+-- name: measure_mail
+-- How much mail that no run has taken and how many dead letters each workflow has, of all tenants; no more than `most` of
+-- either are looked at, and the run of each. Workflows that have neither are left out. Served by signal_mailbox, by
+-- dead_letter_run, and by the primary keys of run and workflow. Serves: metrics.
+-- takes: one (most int)
+-- gives: (tenant int, workflow text, mail bigint, dead_letters bigint)
+SELECT w.tenant_id, w.name, sum(x.mail), sum(x.letters)
+  FROM (SELECT m.tenant_id, m.run_id, count(*) AS mail, 0 AS letters
+          FROM (SELECT s.tenant_id, s.run_id FROM signal s INDEXED BY signal_mailbox WHERE s.consumed_at IS NULL LIMIT ?1) m
+         GROUP BY m.tenant_id, m.run_id
+        UNION ALL
+        SELECT d.tenant_id, d.run_id, 0, count(*)
+          FROM (SELECT l.tenant_id, l.run_id FROM dead_letter l ORDER BY l.run_id LIMIT ?1) d
+         GROUP BY d.tenant_id, d.run_id) x
+ CROSS JOIN run r ON r.tenant_id = x.tenant_id AND r.id = x.run_id
+ CROSS JOIN workflow w ON w.id = r.workflow_id
+ GROUP BY w.tenant_id, w.name;
