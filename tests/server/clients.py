@@ -6,14 +6,13 @@ import json
 import os
 import pathlib
 import select
-import shutil
 import socket
 import subprocess
 import sys
 import threading
 
-from scene import Client, Process, Server, Skipped, check, make_store, run_program, wait_until
-from processes import die_with_parent
+from scene import Client, Process, Server, check, make_store, run_program, wait_until
+from processes import die_with_parent, need_node
 from runner import Runner
 from stores import free_port
 
@@ -92,8 +91,8 @@ class Caller:
 
 class Scene:
     def __init__(self, directory, *options):
-        if not shutil.which(COMMAND[0]):
-            raise Skipped(f"{COMMAND[0]} is missing")
+        if LANGUAGE == "node":
+            need_node()
         self.directory, self.options = directory, options
         self.url = make_store(KIND, directory)
         self.port = free_port()
