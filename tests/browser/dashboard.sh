@@ -3,7 +3,8 @@
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-modules=${HOLDFAST_BROWSER_MODULES:-${HOLDFAST_SOURCE:-$here/../..}/build/browser-modules}
+root=${HOLDFAST_SOURCE:-$here/../..}
+modules=${HOLDFAST_BROWSER_MODULES:-$root/build/browser-modules}
 PACKAGES=(playwright-core@1.65.0 axe-core@4.14.0)
 
 skip()
@@ -14,7 +15,7 @@ skip()
 }
 
 [ -x /usr/bin/chromium ] || skip "chromium is not installed"
-command -v node >/dev/null || skip "node is not installed"
+"$root/tools/has_node.sh" || skip "there is no node, or an old one"
 if [ ! -e "$modules/node_modules/axe-core/axe.min.js" ] || [ ! -e "$modules/node_modules/playwright-core/package.json" ]; then
     command -v npm >/dev/null || skip "npm is not installed"
     mkdir -p "$modules"

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 
-from processes import PROGRAM, Process, Skipped, check, run_program, wait_until
+from processes import PROGRAM, Process, Skipped, check, need_node, run_program, wait_until
 from receiver import Receiver
 from runner import Runner
 from scene import Scene
@@ -250,6 +250,7 @@ def standard_libraries_understand_them(directory, _runner, kind):
     modules = os.environ.get("HOLDFAST_TEST_NODE_MODULES")
     if not modules or not os.path.isdir(modules):
         raise Skipped("HOLDFAST_TEST_NODE_MODULES names no directory with cloudevents and standardwebhooks")
+    need_node()
     with Scene(directory, kind) as scene:
         stage = Stage(scene, workers=1)
         secrets, log = directory / "secrets.json", directory / "taken.jsonl"

@@ -5,6 +5,7 @@ crash_trigger and crash_audit.
 """
 
 import ctypes
+import functools
 import os
 import pathlib
 import signal
@@ -29,6 +30,16 @@ class Skipped(Exception):
 def check(condition, message):
     if not condition:
         raise Failure(message)
+
+
+@functools.cache
+def has_node():
+    return subprocess.run([pathlib.Path(os.environ["HOLDFAST_SOURCE"]) / "tools/has_node.sh"]).returncode == 0
+
+
+def need_node():
+    if not has_node():
+        raise Skipped("there is no node, or an old one")
 
 
 def wait_until(condition, what, seconds=120):

@@ -7,7 +7,7 @@ The fenced blocks of a page are taken in order, in one temporary directory and o
 
     ```sh           commands; each must succeed (`|| echo "exit code $?"` shows one that should not)
     ```sh postgres  the same, skipped without HOLDFAST_TEST_POSTGRES; libpq's variables lead to that server
-    ```sh node      the same, skipped where node is missing
+    ```sh node      the same, skipped where node is missing or old
     ```output       what the block before printed on stdout; … stands for any text, alone in a line for any lines
     ```c NAME       a part of the file NAME (also python, javascript); parts are put together before the next commands run
     ```c            a fragment: must compile after the public headers
@@ -88,6 +88,10 @@ def compile_fragment(line, text, source):
         raise Broken(f"line {line}: the fragment does not compile\n{done.stderr}")
 
 
+def has_node(source):
+    return subprocess.run([source / "tools/has_node.sh"]).returncode == 0
+
+
 class Page:
     """One page's commands as one script, with a mark after each block."""
 
@@ -95,7 +99,7 @@ class Page:
         self.folder = folder
         self.env, source = environment(folder)
         self.missing = {name for name, there in (("postgres", os.environ.get("HOLDFAST_TEST_POSTGRES")),
-                                                 ("node", shutil.which("node"))) if not there}
+                                                 ("node", has_node(source))) if not there}
         self.script = ["set -euo pipefail\n"]
         self.runs = []      # (line, text) of each block that is run
         self.expected = {}  # index of a run: what it prints

@@ -6,14 +6,13 @@ import json
 import os
 import pathlib
 import select
-import shutil
 import socket
 import subprocess
 import sys
 import threading
 
-from scene import Client, Process, Server, Skipped, check, make_store, run_program, wait_until
-from processes import die_with_parent
+from scene import Client, Process, Server, check, make_store, run_program, wait_until
+from processes import die_with_parent, need_node
 from runner import Runner
 from stores import free_port
 from stub import Stub
@@ -97,8 +96,8 @@ def start_worker(directory, name, port, **environment):
 
 
 def need_language():
-    if not shutil.which(COMMAND[0]):
-        raise Skipped(f"{COMMAND[0]} is missing")
+    if LANGUAGE == "node":
+        need_node()
 
 
 class Scene:

@@ -6,14 +6,14 @@ import collections
 import os
 import pathlib
 import random
-import shutil
 import signal
 import socket
 import sys
 import threading
 import time
 
-from scene import PROGRAM, Process, Server, Skipped, check, make_store, wait_until
+from scene import PROGRAM, Process, Server, check, make_store, wait_until
+from processes import need_node
 from runner import Runner
 from stores import free_port
 
@@ -27,8 +27,8 @@ SHORT = {"lease": "1s" if LANGUAGE == "mixed" else "10s", "max_attempts": 100, "
 
 class Scene:
     def __init__(self, directory):
-        if LANGUAGE in ("node", "mixed") and not shutil.which("node"):
-            raise Skipped("node is missing")
+        if LANGUAGE in ("node", "mixed"):
+            need_node()
         self.directory = directory
         self.log = directory / "log"
         self.log.touch()
