@@ -19,9 +19,9 @@ typedef struct hf_options {
     const char *tenant;    /* default "default"; must exist */
     const char *actor;     /* who acts, for the journal; default the user's name */
     bool no_migrate;       /* refuse an older schema instead of bringing it up to date */
-    int max_open;          /* connections, PostgreSQL; default 8, at least 4 */
-    int max_idle;          /* kept open when unused; default 4 */
-    int64_t max_lifetime;  /* us after which a connection is replaced; 0: never */
+    int max_open;          /* connections, PostgreSQL; at least 4; 0: the URL's, or 8 */
+    int max_idle;          /* kept open when unused; 0: the URL's, or 4 */
+    int64_t max_lifetime;  /* us until one is replaced, at least 1 s; 0: the URL's, or never */
     size_t max_payload;    /* bytes of one input, state, result or signal; default 1 MiB */
     int64_t connect_limit; /* us to wait for a store that is away, or a locked run; default 5 s */
 } hf_options;

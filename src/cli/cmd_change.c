@@ -236,8 +236,9 @@ static int change_runs(struct cli_session *session, hf_action action, int count,
     }
 
 CHANGE_COMMAND(cancel, "cancel", HF_CANCEL, "Cancel runs that have not ended, and their children",
-               "A worker that holds the run finds out at its next heartbeat and stops; what it "
-               "would still commit is refused.",
+               "A worker that holds the run finds out about a second later and stops (a remote one "
+               "with its next heartbeat, at most 10 s later); what it would still commit is "
+               "refused.",
                "holdfast cancel billing.charge.v1/inv-42 --reason 'order withdrawn'\n"
                "holdfast cancel --status pending --prefix billing. --yes");
 

@@ -100,7 +100,8 @@ static int nothing_to_run(struct cli_session *session)
     const char *prefix = cli_work_first_prefix();
     if (!prefix)
         return cli_usage(session,
-                         "nothing to run; give --exec, as in --exec 'default.*=./program'");
+                         "nothing to run; give --exec, as in --exec ./program for default.*, or "
+                         "--exec 'billing.*=./program'");
     return cli_usage(
         session,
         "nothing to run: --prefix (or WORKER_TYPE_PREFIXES) says what to claim, --exec "
@@ -137,12 +138,13 @@ const struct cli_command cli_command_worker = {
         "COMMAND is split into words at blanks; '...', \"...\" and \\ quote as in a shell, nothing "
         "is expanded, and no shell is used. The longest matching PATTERN wins.\n"
         "Without --prefix, WORKER_TYPE_PREFIXES (separated by commas) says what to claim; without "
-        "either, the patterns of --exec do. A run that is claimed and matches no --exec fails "
-        "with no_handler_registered.\n"
+        "either, the patterns of --exec do, and for an --exec without one, default.*. A run that "
+        "is claimed and matches no --exec fails with no_handler_registered.\n"
         "SIGTERM or SIGINT stops it: no new runs, what is running may end within --stop-limit, "
         "the rest is given back. A second signal gives back at once. What happens is logged to "
         "stderr, a line each.",
-    .examples = "holdfast worker --exec 'billing.*=./charge.sh --live' --threads 8\n"
+    .examples = "holdfast worker --exec ./handler.sh\n"
+                "holdfast worker --exec 'billing.*=./charge.sh --live' --threads 8\n"
                 "WORKER_TYPE_PREFIXES=billing.,mail. holdfast worker -x 'billing.*=./bill' -x "
                 "'mail.*=./mail'",
     .options = options,

@@ -100,6 +100,8 @@ static const struct cli_command *const access[] = {
 
 static const struct cli_command *const program[] = {
     &cli_command_completion_bash,
+    &cli_command_completion_fish,
+    &cli_command_completion_zsh,
     &cli_command_version,
     NULL,
 };

@@ -86,5 +86,7 @@ extern const struct cli_command cli_command_top;
 extern const struct cli_command cli_command_version;
 extern const struct cli_command cli_command_help;
 extern const struct cli_command cli_command_completion_bash;
+extern const struct cli_command cli_command_completion_fish;
+extern const struct cli_command cli_command_completion_zsh;
 
 #endif

@@ -23,6 +23,18 @@ static const struct cli_topic_row environment[] = {
     { NULL, NULL },
 };
 
+static const struct cli_topic_row stores[] = {
+    { "sqlite:FILE", "a file, made if it is not there" },
+    { "sqlite::memory:", "gone when the program ends" },
+    { "postgres://USER@HOST/DB", "PostgreSQL 15 or newer; all of libpq's parameters can be given" },
+    { "?max_open=8", "PostgreSQL: connections of one program, at least 4" },
+    { "?max_idle=4", "those for reading that stay open when they are not used" },
+    { "?max_lifetime=30m", "replace a connection after this DURATION, at least 1s; default never" },
+    { "?answer_timeout=10s", "after such a silence the server is asked what is the matter" },
+    { "?prepare=off", "behind a pooler in transaction mode" },
+    { NULL, NULL },
+};
+
 static const struct cli_topic_row times[] = {
     { "DURATION", "90, 250ms, 3d, 1h30m, 1.5s; units w d h m s ms us; a bare number is seconds, "
                   "but not where it says how long something is kept" },
@@ -42,6 +54,7 @@ static const struct cli_topic_row json[] = {
 const struct cli_topic cli_topics[] = {
     { "exit-codes", "Exit codes", NULL, exit_codes },
     { "environment", "Environment", "An option on the command line goes first.", environment },
+    { "stores", "Stores", "With --store. Parameters follow a ?, with & between them.", stores },
     { "times", "Times and durations",
       "Times are those of the store's clock. On a terminal they are shown as \"3m ago\", elsewhere "
       "and with --utc exactly.",

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define DEFAULT_PATTERN "default.*"
+
 static struct {
     struct cli_texts execs, prefixes, tenants;
     int64_t exec_limit, threads, poll, stop_limit;
@@ -17,8 +19,9 @@ static struct {
 } args;
 
 const struct cli_option cli_work_options[] = {
-    CLI_OPT(TEXTS, 'x', "exec", "PATTERN=COMMAND",
-            "run COMMAND for these workflows, billing.charge.v1 or billing.*; may be repeated",
+    CLI_OPT(TEXTS, 'x', "exec", "[PATTERN=]COMMAND",
+            "run COMMAND for these workflows, billing.charge.v1 or billing.*, without PATTERN for "
+            "all that are claimed; may be repeated",
             .value = &args.execs),
     CLI_OPT(DURATION, 0, "exec-limit", "DURATION", "end a COMMAND that takes longer",
             .value = &args.exec_limit, .min = -1),
@@ -69,8 +72,9 @@ hf_code cli_work_prefixes(hf_error *err)
     return kept ? add_prefixes(kept, err) : hf__nomem(err);
 }
 
-static bool is_covered(const char *pattern, size_t length)
+static bool is_covered(const char *pattern)
 {
+    size_t length = strlen(pattern);
     if (length > 0 && pattern[length - 1] == '*')
         length--;
     for (size_t i = 0; i < args.prefixes.count; i++) {
@@ -82,14 +86,23 @@ static bool is_covered(const char *pattern, size_t length)
     return args.prefixes.count == 0;
 }
 
-/* Words live as long as the worker; there are as many as --exec. */
-static hf_code add_exec(const struct cli_session *session, hf_worker *worker, const char *text,
-                        char ***words, hf_error *err)
+/* A command without a pattern is for whatever is claimed. The caller frees it. */
+static hf_code pattern_of(const char *text, char **out, const char **command, hf_error *err)
 {
     const char *equals = strchr(text, '=');
-    if (!equals || equals == text)
+    if (equals == text)
         return hf__fail(err, HF_INVALID, "--exec wants PATTERN=COMMAND, not \"%.100s\"", text);
-    hf_code code = cli_words_split(words, equals + 1, err);
+    *command = equals ? equals + 1 : text;
+    if (equals)
+        *out = hf__strndup(text, (size_t)(equals - text));
+    else
+        *out = hf__strdup(args.prefixes.count > 0 ? "*" : DEFAULT_PATTERN);
+    return *out ? HF_OK : hf__nomem(err);
+}
+
+static hf_code split_command(char ***words, const char *text, const char *command, hf_error *err)
+{
+    hf_code code = cli_words_split(words, command, err);
     if (code != HF_OK)
         return hf__fail(err, code, "--exec \"%.100s\": %s", text, err->message);
     if (!(*words)[0] || !(*words)[0][0])
@@ -97,15 +110,27 @@ static hf_code add_exec(const struct cli_session *session, hf_worker *worker, co
     if (!cli_program_exists((*words)[0]))
         return hf__fail(err, HF_INVALID, "--exec \"%.100s\": there is no program \"%.200s\"", text,
                         (*words)[0]);
-    if (!is_covered(text, (size_t)(equals - text)))
-        cli_notice(session, "warning: no --prefix covers --exec \"%s\"; it will never run", text);
-    char *pattern = hf__strndup(text, (size_t)(equals - text));
-    if (!pattern)
-        return hf__nomem(err);
-    hf_exec_options exec = HF_EXEC_OPTIONS_INIT;
-    exec.argv = (const char *const *)*words;
-    exec.time_limit = args.exec_limit;
-    code = hf_worker_exec(worker, pattern, &exec, err);
+    return HF_OK;
+}
+
+/* Words live as long as the worker; there are as many as --exec. */
+static hf_code add_exec(const struct cli_session *session, hf_worker *worker, const char *text,
+                        char ***words, hf_error *err)
+{
+    char *pattern = NULL;
+    const char *command = NULL;
+    hf_code code = pattern_of(text, &pattern, &command, err);
+    if (code == HF_OK)
+        code = split_command(words, text, command, err);
+    if (code == HF_OK) {
+        if (!is_covered(pattern))
+            cli_notice(session, "warning: no --prefix covers --exec \"%s\"; it will never run",
+                       text);
+        hf_exec_options exec = HF_EXEC_OPTIONS_INIT;
+        exec.argv = (const char *const *)*words;
+        exec.time_limit = args.exec_limit;
+        code = hf_worker_exec(worker, pattern, &exec, err);
+    }
     free(pattern);
     return code;
 }

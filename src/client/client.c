@@ -31,6 +31,8 @@ static hf_code check_options(const hf_options *options, hf_error *err)
         code = hf__fail(err, HF_INVALID,
                         "max_open, max_idle, max_lifetime and connect_limit must "
                         "not be negative, and max_open at most 1000");
+    if (code == HF_OK && options->max_lifetime > 0 && options->max_lifetime < HF_SECONDS(1))
+        code = hf__fail(err, HF_INVALID, "max_lifetime must be at least a second, or 0: no limit");
     if (code == HF_OK && options->max_payload > MAX_PAYLOAD_LIMIT)
         code = hf__fail(err, HF_INVALID, "max_payload can be at most %zu bytes", MAX_PAYLOAD_LIMIT);
     return code;

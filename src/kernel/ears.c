@@ -160,18 +160,40 @@ static void pause_for(struct hf__ears *ears, int64_t us)
         ;
 }
 
+/* To test its hearing, it may open a second connection for a moment. */
+static hf_code open_watch(struct hf__ears *ears, struct hf__watch **out)
+{
+    hf_error err;
+    struct hf__slot *slot;
+    hf_code code = hf__pool_reserve(ears->options.pool, &slot, &err);
+    if (code != HF_OK)
+        return code;
+    code = ears->options.driver->watch(out, ears->options.db, &err);
+    hf__pool_release(ears->options.pool, slot);
+    return code;
+}
+
+/* us for which to listen on; not positive: the connection is too old. */
+static int64_t time_to_listen(const struct hf__ears *ears, int64_t began)
+{
+    int64_t lifetime = ears->options.max_lifetime;
+    int64_t left = lifetime > 0 ? began + lifetime - hf__monotonic_us() : LISTEN_FOR;
+    return left < LISTEN_FOR ? left : LISTEN_FOR;
+}
+
 /* One connection's life; what may have been missed before it counts as heard. */
 static void listen_once(struct hf__ears *ears, struct hf__watch *watch)
 {
     hf_code code = HF_OK;
+    int64_t began = hf__monotonic_us(), left;
     ears->flusher.conn = NULL;
     hear_one(
         &(struct hf__heard){
             .lanes = true, .run = true, .workflows_changed = true, .leases_lost = true },
         ears);
-    while (code == HF_OK) {
+    while (code == HF_OK && (left = time_to_listen(ears, began)) > 0) {
         hf_error err;
-        code = ears->options.driver->watch_wait(watch, LISTEN_FOR, hear_one, ears, &err);
+        code = ears->options.driver->watch_wait(watch, left, hear_one, ears, &err);
         if (ears->flusher.conn && ears->options.driver->lost(ears->flusher.conn))
             code = HF_UNAVAILABLE;
         pthread_mutex_lock(&ears->mutex);
@@ -188,9 +210,8 @@ static void *ears_thread(void *arg)
     pthread_mutex_lock(&ears->mutex);
     while (!ears->closing) {
         struct hf__watch *watch = NULL;
-        hf_error err;
         pthread_mutex_unlock(&ears->mutex);
-        hf_code code = ears->options.driver->watch(&watch, ears->options.db, &err);
+        hf_code code = open_watch(ears, &watch);
         pthread_mutex_lock(&ears->mutex);
         if (code != HF_OK) {
             pause_for(ears, backoff);

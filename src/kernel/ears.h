@@ -4,6 +4,7 @@
 #define HF_KERNEL_EARS_H
 
 #include "kernel/flush.h"
+#include "kernel/pool.h"
 
 struct hf__ears;
 struct hf__ear;
@@ -11,6 +12,8 @@ struct hf__ear;
 struct hf__ears_options {
     const struct hf__driver *driver;
     struct hf__database *db;
+    struct hf__pool *pool; /* borrowed: in it a slot is kept free while the listener begins */
+    int64_t max_lifetime;  /* us after which the listener's connection is replaced; 0: never */
     void (*submit)(struct hf__op *op, void *arg); /* what could not be done while listening */
     void *arg;
     struct hf__metrics *metrics; /* borrowed */

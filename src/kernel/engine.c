@@ -60,14 +60,25 @@ static void fill_defaults(struct hf__engine_options *options, const struct hf__d
     int newest = driver->migrations[driver->migration_count - 1].version;
     if (options->max_schema == 0)
         options->max_schema = newest;
-    if (options->max_open == 0)
-        options->max_open = DEFAULT_MAX_OPEN;
-    if (options->max_idle == 0)
-        options->max_idle = DEFAULT_MAX_IDLE;
     if (options->connect_limit == 0)
         options->connect_limit = DEFAULT_CONNECT_LIMIT;
     if (options->max_payload == 0)
         options->max_payload = DEFAULT_MAX_PAYLOAD;
+}
+
+/* What the options leave open, the URL says. */
+static void fill_limits(struct hf__engine *engine)
+{
+    static const struct hf__conn_limits nothing = { -1, -1, -1 };
+    struct hf__engine_options *options = &engine->options;
+    const struct hf__conn_limits *said =
+        engine->driver->limits ? engine->driver->limits(engine->db) : &nothing;
+    if (options->max_open == 0)
+        options->max_open = said->max_open >= 0 ? said->max_open : DEFAULT_MAX_OPEN;
+    if (options->max_idle == 0)
+        options->max_idle = said->max_idle >= 0 ? said->max_idle : DEFAULT_MAX_IDLE;
+    if (options->max_lifetime == 0 && said->max_lifetime >= 0)
+        options->max_lifetime = said->max_lifetime;
 }
 
 static void tell_ears(const struct hf__wake *wake, void *arg)
@@ -130,6 +141,8 @@ static hf_code open_ears(struct hf__engine *engine, hf_error *err)
     struct hf__ears_options options = {
         .driver = engine->driver,
         .db = engine->db,
+        .pool = engine->pool,
+        .max_lifetime = engine->options.max_lifetime,
         .submit = submit,
         .arg = engine,
         .metrics = engine->metrics,
@@ -189,6 +202,7 @@ hf_code hf__engine_open(struct hf__engine **out, const char *url,
     if (code == HF_OK)
         code = driver->open(&engine->db, url, options->clock, err);
     if (code == HF_OK) {
+        fill_limits(engine);
         groups = driver->flushers(engine->db);
         groups = groups > MAX_GROUPS ? MAX_GROUPS : groups;
         code = open_pool(engine, groups, err);

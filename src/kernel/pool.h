@@ -6,6 +6,7 @@
 #include "store/driver.h"
 
 struct hf__pool;
+struct hf__slot; /* room for one connection */
 
 struct hf__pool_options {
     const struct hf__driver *driver;
@@ -28,6 +29,10 @@ void hf__pool_free(struct hf__pool *pool);
 hf_code hf__pool_take(struct hf__pool *pool, struct hf__conn **out, hf_error *err);
 /* A connection that is lost is closed. */
 void hf__pool_give(struct hf__pool *pool, struct hf__conn *conn);
+/* A slot for a connection that somebody opens past the pool, so that no more are open than may be: waits for one that is
+ * free, and closes an unused connection if there is no other. */
+hf_code hf__pool_reserve(struct hf__pool *pool, struct hf__slot **out, hf_error *err);
+void hf__pool_release(struct hf__pool *pool, struct hf__slot *slot);
 struct hf__pool_use hf__pool_use(struct hf__pool *pool);
 
 #endif

@@ -42,6 +42,13 @@ struct hf__heard {
     bool leases_lost;
 };
 
+/* What a URL says of connections; -1 where it says nothing. */
+struct hf__conn_limits {
+    int max_open;
+    int max_idle;
+    int64_t max_lifetime; /* us */
+};
+
 typedef void (*hf__hear)(const struct hf__heard *heard, void *arg);
 typedef void (*hf__told)(void *arg);
 
@@ -57,6 +64,8 @@ struct hf__driver {
     void (*close)(struct hf__database *db);
     /* One writer alone (SQLite), or as many as make sense (PostgreSQL). */
     int (*flushers)(const struct hf__database *db);
+    /* Optional, NULL: its URLs say nothing of connections. */
+    const struct hf__conn_limits *(*limits)(const struct hf__database *db);
 
     hf_code (*connect)(struct hf__conn **out, struct hf__database *db, hf_error *err);
     void (*disconnect)(struct hf__conn *conn);
@@ -86,7 +95,7 @@ struct hf__driver {
     hf_code (*migrate_lock)(struct hf__conn *conn, hf_error *err);
     void (*migrate_unlock)(struct hf__conn *conn);
 
-    /* Hearing others. `listening` tells whether wake-ups from other processes arrive (not through a pooler). */
+    /* Hearing others. While it begins to, it may have a second connection open. `listening` tells whether wake-ups from other processes arrive (not through a pooler). */
     hf_code (*watch)(struct hf__watch **out, struct hf__database *db, hf_error *err);
     /* Calls `hear` for what arrives; returns after something was heard, after timeout us, or after watch_stop. HF_UNAVAILABLE when
      * the connection broke: unwatch and watch again. */

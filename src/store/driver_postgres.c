@@ -52,6 +52,11 @@ static int flushers(const struct hf__database *db)
     return FLUSHERS;
 }
 
+static const struct hf__conn_limits *limits(const struct hf__database *db)
+{
+    return &db->url.limits;
+}
+
 const struct hf__driver hf__postgres_driver = {
     .name = "postgres",
     .statements = hf__postgres_statements,
@@ -60,6 +65,7 @@ const struct hf__driver hf__postgres_driver = {
     .open = open_database,
     .close = close_database,
     .flushers = flushers,
+    .limits = limits,
     .connect = hf__postgres_connect,
     .disconnect = hf__postgres_disconnect,
     .lost = hf__postgres_lost,

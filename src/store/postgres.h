@@ -22,6 +22,7 @@ struct hf__postgres_url {
     bool unprepared; /* prepare=off: no prepared statements, settings per transaction */
     int64_t
         answer_limit; /* answer_timeout, us: after such a silence it is asked what is the matter */
+    struct hf__conn_limits limits; /* max_open, max_idle, max_lifetime */
 };
 
 hf_code hf__postgres_url_parse(struct hf__postgres_url *out, const char *url, hf_error *err);

@@ -8,10 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { URL_MAX = 8192 };
+enum { URL_MAX = 8192, MOST_CONNECTIONS = 1000 };
 
 #define DEFAULT_ANSWER_LIMIT HF_SECONDS(10)
 #define SHORTEST_ANSWER_LIMIT HF_MILLISECONDS(100)
+#define SHORTEST_LIFETIME HF_SECONDS(1)
 
 struct setting {
     const char *keyword;
@@ -61,28 +62,69 @@ static hf_code read_prepare(struct hf__postgres_url *out, const char *value, siz
     return HF_OK;
 }
 
+static hf_code read_span(const char *name, int64_t shortest, int64_t *out, const char *value,
+                         size_t length, hf_error *err)
+{
+    char text[HF__DURATION_TEXT] = "", least[HF__DURATION_TEXT];
+    if (length < sizeof text)
+        memcpy(text, value, length);
+    if (hf__duration_parse(text, out, NULL) == HF_OK && *out >= shortest)
+        return HF_OK;
+    hf__duration_format(shortest, least);
+    return hf__fail(
+        err, HF_INVALID,
+        "the URL's parameter '%s' must be a time of at least %s, such as 10s, not '%.*s'", name,
+        least, length > 40 ? 40 : (int)length, value);
+}
+
+static hf_code read_count(const char *name, int least, int *out, const char *value, size_t length,
+                          hf_error *err)
+{
+    char text[8] = "";
+    if (length < sizeof text)
+        memcpy(text, value, length);
+    *out = *text && text[strspn(text, "0123456789")] == '\0' ? atoi(text) : -1;
+    if (*out >= least && *out <= MOST_CONNECTIONS)
+        return HF_OK;
+    return hf__fail(err, HF_INVALID,
+                    "the URL's parameter '%s' must be a number from %d to %d, not '%.*s'", name,
+                    least, MOST_CONNECTIONS, length > 40 ? 40 : (int)length, value);
+}
+
 static hf_code read_answer_timeout(struct hf__postgres_url *out, const char *value, size_t length,
                                    hf_error *err)
 {
-    char text[HF__DURATION_TEXT] = "";
-    if (length < sizeof text)
-        memcpy(text, value, length);
-    if (hf__duration_parse(text, &out->answer_limit, NULL) != HF_OK ||
-        out->answer_limit < SHORTEST_ANSWER_LIMIT)
-        return hf__fail(
-            err, HF_INVALID,
-            "the URL's parameter 'answer_timeout' must be a time of at least 100ms, such "
-            "as 10s, not '%.*s'",
-            length > 40 ? 40 : (int)length, value);
-    return HF_OK;
+    return read_span("answer_timeout", SHORTEST_ANSWER_LIMIT, &out->answer_limit, value, length,
+                     err);
+}
+
+/* How few connections are enough is the engine's to say. */
+static hf_code read_max_open(struct hf__postgres_url *out, const char *value, size_t length,
+                             hf_error *err)
+{
+    return read_count("max_open", 1, &out->limits.max_open, value, length, err);
+}
+
+static hf_code read_max_idle(struct hf__postgres_url *out, const char *value, size_t length,
+                             hf_error *err)
+{
+    return read_count("max_idle", 0, &out->limits.max_idle, value, length, err);
+}
+
+static hf_code read_max_lifetime(struct hf__postgres_url *out, const char *value, size_t length,
+                                 hf_error *err)
+{
+    return read_span("max_lifetime", SHORTEST_LIFETIME, &out->limits.max_lifetime, value, length,
+                     err);
 }
 
 static const struct own_parameter {
     const char *start; /* with the '=' */
     hf_code (*read)(struct hf__postgres_url *out, const char *value, size_t length, hf_error *err);
 } own_parameters[] = {
-    { "prepare=", read_prepare },
-    { "answer_timeout=", read_answer_timeout },
+    { "prepare=", read_prepare },           { "answer_timeout=", read_answer_timeout },
+    { "max_open=", read_max_open },         { "max_idle=", read_max_idle },
+    { "max_lifetime=", read_max_lifetime },
 };
 
 /* NULL: it is libpq's. */
@@ -207,7 +249,8 @@ static bool fill(struct hf__postgres_url *out, const PQconninfoOption *options)
 
 hf_code hf__postgres_url_parse(struct hf__postgres_url *out, const char *url, hf_error *err)
 {
-    *out = (struct hf__postgres_url){ .answer_limit = DEFAULT_ANSWER_LIMIT };
+    *out =
+        (struct hf__postgres_url){ .answer_limit = DEFAULT_ANSWER_LIMIT, .limits = { -1, -1, -1 } };
     if (!url || !has_scheme(url))
         return hf__fail(err, HF_INVALID,
                         "a PostgreSQL URL starts with postgres:// or postgresql://, as in "

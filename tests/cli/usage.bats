@@ -198,6 +198,64 @@ complete_line()
     [ "$(complete_line holdfast list --status fa)" = failed ]
     [ "$(complete_line holdfast help exit)" = exit-codes ]
     [ "$(complete_line holdfast tenant create --ten)" = --tenant ]
+    [ "$(complete_line holdfast --max-payload 9 workflow cr)" = create ]
+}
+
+# What fish itself offers, without the descriptions.
+complete_fish()
+{
+    HOME=$BATS_TEST_TMPDIR fish --no-config -c '$argv[1] completion fish | source; complete -C "$argv[2..]"' "$program" "$@" |
+        cut -f 1
+}
+
+@test "fish completes commands, subcommands, options and statuses" {
+    command -v fish >/dev/null || skip "fish is not installed"
+    touch afile
+    [ "$(complete_fish holdfast trig)" = trigger ]
+    [ "$(complete_fish holdfast workflow cr)" = create ]
+    [ "$(complete_fish holdfast --json --max-payload 9 workflow cr)" = create ]
+    [ "$(complete_fish holdfast trigger w --pri)" = --priority ]
+    [ "$(complete_fish holdfast trigger w --lines afi)" = afile ]
+    [ "$(complete_fish holdfast list --status fa)" = failed ]
+    [ "$(complete_fish holdfast list -s fa)" = failed ]
+    [ "$(complete_fish holdfast help exit)" = exit-codes ]
+    [ "$(complete_fish holdfast tenant create --ten)" = --tenant ]
+    [ -z "$(complete_fish holdfast tenant create --pri)" ]
+}
+
+# What zsh is told to offer: its completion system needs a terminal, so the functions that it gives are stood in for.
+complete_zsh()
+{
+    zsh -f -c '
+        offer() { local choice; for choice; do [[ $choice != $words[CURRENT]* ]] || print -r -- $choice; done; }
+        compdef() { [[ "$*" == "_holdfast holdfast" ]] }
+        compadd() { [[ $1 == -- ]] && shift; offer "$@"; }
+        _describe() { [[ $1 == -o ]] && shift; offer "${(@)${(@P)2}%%:*}"; }
+        _files() { print -l $words[CURRENT]*(N); }
+        _message() { : }
+        eval "$("$1" completion zsh)" || exit
+        shift
+        words=("$@")
+        CURRENT=$#
+        _holdfast' - "$program" "$@"
+}
+
+@test "zsh completes commands, subcommands, options and statuses" {
+    command -v zsh >/dev/null || skip "zsh is not installed"
+    touch afile
+    [ "$(complete_zsh holdfast trig)" = trigger ]
+    [ "$(complete_zsh holdfast workflow cr)" = create ]
+    [ "$(complete_zsh holdfast --json --max-payload 9 workflow cr)" = create ]
+    [ "$(complete_zsh holdfast trigger w --pri)" = --priority ]
+    [ "$(complete_zsh holdfast trigger w --lines afi)" = afile ]
+    [ "$(complete_zsh holdfast trigger w afi)" = afile ]
+    [ "$(complete_zsh holdfast list --status fa)" = failed ]
+    [ "$(complete_zsh holdfast list -s fa)" = failed ]
+    [ "$(complete_zsh holdfast help exit)" = exit-codes ]
+    [ "$(complete_zsh holdfast tenant create --ten)" = --tenant ]
+    [ -z "$(complete_zsh holdfast tenant create --pri)" ]
+    run complete_zsh holdfast trigger w --key k
+    [ -z "$output" ]
 }
 
 @test "output that cannot be written is a failure" {

@@ -73,6 +73,39 @@ result_of()
     run -6 holdfast trigger other.c --wait=300ms
 }
 
+serves()
+{
+    holdfast workers --live --json | jq -rc '.serves | sort | join(" ")'
+}
+
+@test "a command without a pattern serves default. where nothing says what to claim" {
+    script_file echo.sh cat
+    holdfast workflow create default.a
+    holdfast workflow create other.c
+    start_worker --exec ./echo.sh
+    [ "$(result_of default.a 7)" = 7 ]
+    [ "$(serves)" = 'default.*' ]
+    run -6 holdfast trigger other.c --wait=300ms
+    stop_worker
+    start_worker --exec ./echo.sh --exec 'other.*=echo "\"other\""'
+    [ "$(result_of default.a 8)" = 8 ]
+    [ "$(result_of other.c)" = '"other"' ]
+    [ "$(serves)" = 'default.* other.*' ]
+}
+
+@test "a command without a pattern is for whatever the prefixes say" {
+    script_file echo.sh cat
+    holdfast workflow create billing.a
+    holdfast workflow create default.a
+    export WORKER_TYPE_PREFIXES=billing.,mail.
+    start_worker --exec ./echo.sh
+    unset WORKER_TYPE_PREFIXES
+    [ "$(result_of billing.a 7)" = 7 ]
+    [ "$(serves)" = 'billing.* mail.*' ]
+    run ! grep -q warning worker.log
+    run -6 holdfast trigger default.a --wait=300ms
+}
+
 @test "a prefix without a program to run is refused, with what to add" {
     run -2 holdfast worker --prefix billing.
     [[ "$output" == *"nothing to run"*"--exec 'billing.*=./program'"* ]]
@@ -91,7 +124,9 @@ result_of()
 @test "a worker with nothing to do is refused" {
     run -2 holdfast worker
     [[ "$output" == *"nothing to run; give --exec"* ]]
-    run -2 holdfast worker --exec 'no-command'
+    run -2 holdfast worker --exec 'no-such-command'
+    [[ "$output" == *'there is no program "no-such-command"'* ]]
+    run -2 holdfast worker --exec '=cat'
     [[ "$output" == *"--exec wants PATTERN=COMMAND"* ]]
     run -2 holdfast worker --exec 'w='
     [[ "$output" == *"names no program"* ]]

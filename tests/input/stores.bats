@@ -93,6 +93,14 @@ make_place()
     refuses 2 'cannot be read' "$program" list --store 'postgres://u@/x?bogus=1'
     refuses 2 'cannot be read' "$program" list --store 'postgres://127.0.0.1:1/%zz'
     refuses 2 'cannot be read' "$program" list --store 'postgres://[::1/x'
+    refuses 2 "'max_open' must be a number" "$program" list --store 'postgres://127.0.0.1:1/x?max_open=many'
+    refuses 2 'max_open is 3; it must be at least 4' "$program" list --store 'postgres://127.0.0.1:1/x?max_open=3'
+}
+
+@test "a SQLite store has no settings" {
+    refuses 2 'no settings.*max_open=4' "$program" list --store 'sqlite:store.db?max_open=4'
+    refuses 2 'no settings.*max_idle=2' "$program" list --store 'sqlite::memory:?max_idle=2'
+    [ ! -e store.db ]
 }
 
 @test "a PostgreSQL database or user that does not exist is named" {

@@ -101,6 +101,9 @@ static void options_out_of_reason_are_refused(void **state)
     options.max_open = -1;
     assert_bad(hf_open(&none, "sqlite::memory:", &options, &error));
     options = (hf_options)HF_OPTIONS_INIT;
+    options.max_lifetime = HF_MILLISECONDS(999);
+    assert_bad(hf_open(&none, "sqlite::memory:", &options, &error));
+    options = (hf_options)HF_OPTIONS_INIT;
     options.connect_limit = -1;
     assert_bad(hf_open(&none, "sqlite::memory:", &options, &error));
     options = (hf_options)HF_OPTIONS_INIT;

@@ -5,9 +5,15 @@ shared_library()
     find "$HOLDFAST_BUILD/src" -maxdepth 1 -name 'libholdfast.so.*.*' -type f
 }
 
+# Names and versions, without the version's own entry.
+symbols()
+{
+    nm --dynamic --defined-only --format=posix "$(shared_library)" | awk '{ print $1 }' | grep -v '^HOLDFAST_0\(@\|$\)' | sort
+}
+
 exported()
 {
-    nm --dynamic --defined-only --format=posix "$(shared_library)" | awk '{ print $1 }' | sort
+    symbols | sed 's/@.*//'
 }
 
 declared()
@@ -17,9 +23,17 @@ declared()
 }
 
 @test "the shared library exports public names only" {
-    run bash -c "$(declare -f shared_library exported); exported | grep -vE '^hf_[a-z0-9]'"
+    run bash -c "$(declare -f shared_library symbols exported); exported | grep -vE '^hf_[a-z0-9]'"
     echo "$output"
     [ -z "$output" ]
+}
+
+@test "every symbol of the shared library has the version that goes with its soversion" {
+    [ "$(symbols | wc -l)" -gt 40 ]
+    run bash -c "$(declare -f shared_library symbols); symbols | grep -vE '@@HOLDFAST_0$'"
+    echo "$output"
+    [ -z "$output" ]
+    objdump -p "$(shared_library)" | grep -qE '^ +SONAME +libholdfast.so.0$'
 }
 
 @test "every function of the public headers is exported, and nothing more" {
@@ -58,6 +72,7 @@ hf_tenant_revoke hf_token_create hf_worker_new hf_audit_head_get hf_audit_verify
     printf '#include <holdfast/holdfast.h>\nint main(void) { return hf_code_name(HF_OK)[0] != %s; }\n' "'o'" >"$BATS_TEST_TMPDIR/user.c"
     "${HOLDFAST_CC:-cc}" -o "$BATS_TEST_TMPDIR/user" "$BATS_TEST_TMPDIR/user.c" $(pkg-config --cflags --libs holdfast)
     LD_LIBRARY_PATH=$(dirname "$(find "$BATS_TEST_TMPDIR" -name libholdfast.so.0)") "$BATS_TEST_TMPDIR/user"
+    nm --dynamic --undefined-only "$BATS_TEST_TMPDIR/user" | grep -q 'hf_code_name@HOLDFAST_0$'
 }
 
 @test "the stripped program is smaller than 2 MB" {

@@ -107,6 +107,15 @@ static void our_parameters_are_taken_out(void **state)
     hf__postgres_url_free(&url);
     url = parsed("postgres://h/db?answer_timeout=1m30s&prepare=on");
     assert_int_equal(url.answer_limit, HF_SECONDS(90));
+    assert_int_equal(url.limits.max_open, -1);
+    assert_int_equal(url.limits.max_idle, -1);
+    assert_int_equal(url.limits.max_lifetime, -1);
+    hf__postgres_url_free(&url);
+    url = parsed("postgres://h/db?max_open=1000&port=1&max_idle=0&max_lifetime=30m");
+    assert_int_equal(url.limits.max_open, 1000);
+    assert_int_equal(url.limits.max_idle, 0);
+    assert_int_equal(url.limits.max_lifetime, HF_MINUTES(30));
+    assert_value(&url, "port", "1");
     hf__postgres_url_free(&url);
 }
 
@@ -129,6 +138,14 @@ static void bad_urls_are_refused_with_a_reason(void **state)
     assert_refused("postgres://h/db?answer_timeout=0", HF_INVALID, "answer_timeout");
     assert_refused("postgres://h/db?answer_timeout=1000000000000000000000000000000000000000000000s",
                    HF_INVALID, "answer_timeout");
+    assert_refused("postgres://h/db?max_open=0", HF_INVALID, "'max_open' must be a number from 1");
+    assert_refused("postgres://h/db?max_open=1001", HF_INVALID, "to 1000, not '1001'");
+    assert_refused("postgres://h/db?max_open=99999999999", HF_INVALID, "max_open");
+    assert_refused("postgres://h/db?max_open=", HF_INVALID, "max_open");
+    assert_refused("postgres://h/db?max_open=4&max_idle=-1", HF_INVALID, "'max_idle' must be");
+    assert_refused("postgres://h/db?max_idle=2x", HF_INVALID, "not '2x'");
+    assert_refused("postgres://h/db?max_lifetime=999ms", HF_INVALID, "at least 1s");
+    assert_refused("postgres://h/db?max_lifetime=ever", HF_INVALID, "max_lifetime");
     assert_refused("postgres://[::1/db", HF_INVALID, "cannot be read");
 
     char *longest = calloc(1, 10001);
