@@ -160,5 +160,7 @@ void when_committed(void (*callback)(void));
 hf_client *open_beside(void);
 /* Commits that were lost so far. */
 int answers_lost(void);
+/* Commits of flushes so far, of whatever came of them. */
+int commits_sent(void);
 
 #endif
