@@ -282,22 +282,37 @@ static void a_claims_own_lease_is_used_in_place_of_the_workflows(void **state)
     assert_int_equal(get(id)->lease_until, now() + HF_SECONDS(3));
 }
 
-/* What a worker takes from a head that it remembers; the claims are the arena's. */
-static const hf_claims *claim_from(int priority, int share, struct hf__arena *arena)
+/* What a worker takes from heads that it remembers; the claims are the arena's. */
+static const hf_claims *claim_heads(const struct hf__claim_head *heads, size_t count,
+                                    struct hf__arena *arena)
 {
-    const struct hf__claim_head head = {
-        .lane = (int32_t)sql_number("SELECT lane FROM workflow WHERE tenant_id = %d",
-                                    fx.client->tenant_id),
-        .priority = priority,
-        .share = share,
-    };
     struct hf__op op = {
         .kind = HF__OP_CLAIM,
-        .claim = { .heads = &head, .head_count = 1, .most = 10, .worker = WORKER, .arena = arena }
+        .claim = { .heads = heads,
+                   .head_count = count,
+                   .most = 10,
+                   .worker = WORKER,
+                   .arena = arena },
     };
     hf__engine_apply(fx.client->engine, &op, 1);
     assert_int_equal(op.code, HF_OK);
     return op.claim.claims;
+}
+
+static struct hf__claim_head head_of(int priority)
+{
+    return (struct hf__claim_head){
+        .lane = (int32_t)sql_number("SELECT lane FROM workflow WHERE tenant_id = %d",
+                                    fx.client->tenant_id),
+        .priority = priority,
+    };
+}
+
+static const hf_claims *claim_from(int priority, int share, struct hf__arena *arena)
+{
+    struct hf__claim_head head = head_of(priority);
+    head.share = share;
+    return claim_heads(&head, 1, arena);
 }
 
 /* A worker's memory of lanes may be older than the pause: the claim itself looks. */
@@ -330,6 +345,39 @@ static void a_claim_from_one_head_takes_of_its_priority_and_no_more_than_its_sha
     assert_int_equal(claims->count, 1);
     assert_true(hf_id_equal(claims->items[0].run.id, first));
     hf__arena_free(&arena);
+}
+
+static void expect_only(const hf_claims *claims, hf_id id)
+{
+    assert_int_equal(claims->count, 1);
+    assert_true(hf_id_equal(claims->items[0].run.id, id));
+}
+
+/* The head's floor keeps what is due before it from being taken; without it, that is taken. */
+static void expect_floor(size_t head_count, bool limited)
+{
+    struct hf__arena arena;
+    struct hf__claim_head heads[2] = { head_of(0), head_of(7) };
+    hf__arena_init(&arena, 4096);
+    hf_id below = trigger(WORK);
+    advance(1);
+    hf_id at = trigger(WORK);
+    heads[0].floor = now();
+    heads[0].limited = heads[1].limited = limited;
+    expect_only(claim_heads(heads, head_count, &arena), at);
+    heads[0].floor = 0;
+    expect_only(claim_heads(heads, head_count, &arena), below);
+    hf__arena_free(&arena);
+}
+
+static void a_claim_takes_nothing_below_the_floor_of_a_head(void **state)
+{
+    (void)state;
+    expect_floor(1, false);
+    expect_floor(2, false);
+    define_with((hf_workflow){ .name = WORK, .max_running = 100 }, HF_SET_MAX_RUNNING);
+    expect_floor(1, true);
+    expect_floor(2, true);
 }
 
 /* ---- Together ---- */
@@ -405,6 +453,7 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(a_claims_own_lease_is_used_in_place_of_the_workflows),
     CONTRACT_TEST(a_claim_from_an_old_list_of_lanes_respects_pauses_and_disabled_tenants),
     CONTRACT_TEST(a_claim_from_one_head_takes_of_its_priority_and_no_more_than_its_share),
+    CONTRACT_TEST(a_claim_takes_nothing_below_the_floor_of_a_head),
     CONTRACT_TEST(eight_workers_at_once_never_claim_one_run_twice),
 };
 CONTRACT("claims", tests)

@@ -32,6 +32,7 @@ static struct hf__conn *_Atomic broken; /* the connection that an answer was los
 static atomic_int answers_to_lose;
 static atomic_int commits_to_lose;
 static atomic_int lost_count;
+static atomic_int commit_count;
 static void (*_Atomic lost_callback)(void);
 static void (*_Atomic committed_callback)(void);
 static atomic_int next_fate; /* plus 1; 0: as the backend does it */
@@ -64,6 +65,11 @@ void when_committed(void (*callback)(void))
 int answers_lost(void)
 {
     return atomic_load(&lost_count);
+}
+
+int commits_sent(void)
+{
+    return atomic_load(&commit_count);
 }
 
 void foretell_next(enum fate fate, void (*meanwhile)(void))
@@ -138,6 +144,7 @@ static hf_code commit_foretold(struct hf__conn *conn, const struct hf__wake *wak
 static hf_code faulty_commit(struct hf__conn *conn, const struct hf__wake *wake, bool *unknown,
                              hf_error *err)
 {
+    atomic_fetch_add(&commit_count, 1);
     if (foretold.told)
         return commit_foretold(conn, wake, unknown, err);
     if (is_armed(&commits_to_lose)) {

@@ -162,5 +162,7 @@ hf_client *open_beside(void);
 hf_client *open_beside_with_faults(void);
 /* Commits that were lost so far. */
 int answers_lost(void);
+/* Commits of flushes so far, of whatever came of them. */
+int commits_sent(void);
 
 #endif

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "client/client.h"
+#include "client/ids.h"
 #include "contract/fixture.h"
 #include "util/clock.h"
 
@@ -17,6 +18,40 @@ static void apply(struct hf__op *ops, size_t count)
 {
     hf__engine_apply(fx.client->engine, ops, count);
 }
+
+/* ---- Operations that are not waited for ---- */
+
+static void sleep_for(int64_t us)
+{
+    struct timespec time = { .tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000 };
+    nanosleep(&time, NULL);
+}
+
+struct answers {
+    atomic_int count;
+};
+
+static void count_answer(struct hf__op *op, void *arg)
+{
+    struct answers *answers = arg;
+    (void)op;
+    atomic_fetch_add(&answers->count, 1);
+}
+
+static void submit_to(hf_client *client, struct hf__op *op, struct answers *answers)
+{
+    op->done = count_answer;
+    op->done_arg = answers;
+    hf__engine_submit(client->engine, op);
+}
+
+static void await(struct answers *answers, int count)
+{
+    while (atomic_load(&answers->count) < count)
+        sleep_for(HF_MILLISECONDS(1));
+}
+
+/* ---- Each for itself ---- */
 
 /* A run that cannot be restored: another one has its key. The database itself refuses it. */
 static hf_id run_that_cannot_be_restored(void)
@@ -135,6 +170,72 @@ static void a_hundred_callers_at_once_are_each_answered_for_themselves(void **st
         assert_int_equal(callers[i].code, callers[i].number == 41 ? HF_UNKNOWN_WORKFLOW : HF_OK);
     }
     assert_int_equal(claim_as(WORKER, 200)->count, CALLERS - 1);
+}
+
+/* ---- One commit for many ---- */
+
+enum { CROWD = 50, EACH = 20 };
+
+static void *trigger_often(void *arg)
+{
+    hf_trigger_spec spec = spec_of(WORK);
+    (void)arg;
+    for (int i = 0; i < EACH; i++) {
+        hf_triggered out;
+        if (hf_trigger(fx.client, &out, &spec, NULL) != HF_OK)
+            return "refused";
+    }
+    return NULL;
+}
+
+static void many_callers_at_once_need_far_fewer_commits_than_calls(void **state)
+{
+    pthread_t threads[CROWD];
+    int before = commits_sent();
+    (void)state;
+    for (int i = 0; i < CROWD; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, trigger_often, NULL), 0);
+    for (int i = 0; i < CROWD; i++) {
+        void *failure;
+        pthread_join(threads[i], &failure);
+        assert_null(failure);
+    }
+    assert_in_range(commits_sent() - before, 1, CROWD * EACH / 2 - 1);
+    assert_int_equal(
+        sql_number("SELECT count(*) FROM run WHERE tenant_id = %d", fx.client->tenant_id),
+        CROWD * EACH);
+}
+
+static atomic_bool all_are_queued;
+
+static void until_all_are_queued(void)
+{
+    while (!atomic_load(&all_are_queued))
+        sleep_for(HF_MILLISECONDS(1));
+}
+
+/* The first flush may have taken any number of them. */
+static void what_gathers_while_a_commit_is_under_way_is_one_commit(void **state)
+{
+    enum { MANY = 500 };
+    static struct hf__op ops[MANY];
+    hf_trigger_spec spec = spec_of(WORK);
+    struct answers answers = { 0 };
+    int before = commits_sent();
+    (void)state;
+    atomic_store(&all_are_queued, false);
+    when_committed(until_all_are_queued);
+    for (int i = 0; i < MANY; i++) {
+        ops[i] = op_of(HF__OP_TRIGGER);
+        ops[i].trigger.id = hf__new_id();
+        ops[i].trigger.spec = &spec;
+        submit_to(fx.client, &ops[i], &answers);
+    }
+    atomic_store(&all_are_queued, true);
+    await(&answers, MANY);
+    for (int i = 0; i < MANY; i++)
+        assert_int_equal(ops[i].code, HF_OK);
+    assert_in_range(commits_sent() - before, 1, 2);
 }
 
 /* ---- On one run ---- */
@@ -319,12 +420,6 @@ static void two_children_that_end_in_one_batch_lower_the_count_by_two(void **sta
 
 /* ---- Locks of others (PostgreSQL) ---- */
 
-static void sleep_for(int64_t us)
-{
-    struct timespec time = { .tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000 };
-    nanosleep(&time, NULL);
-}
-
 static void note_done(struct hf__op *op, void *arg)
 {
     (void)op;
@@ -497,30 +592,6 @@ static void whoever_wants_a_run_that_stays_locked_is_told(void **state)
     op = op_of(HF__OP_COMMIT);
     op.commit.transition = &t;
     expect_told_of_the_lock(run, op);
-}
-
-struct answers {
-    atomic_int count;
-};
-
-static void count_answer(struct hf__op *op, void *arg)
-{
-    struct answers *answers = arg;
-    (void)op;
-    atomic_fetch_add(&answers->count, 1);
-}
-
-static void submit_to(hf_client *client, struct hf__op *op, struct answers *answers)
-{
-    op->done = count_answer;
-    op->done_arg = answers;
-    hf__engine_submit(client->engine, op);
-}
-
-static void await(struct answers *answers, int count)
-{
-    while (atomic_load(&answers->count) < count)
-        sleep_for(HF_MILLISECONDS(1));
 }
 
 /* So much that a flush takes nothing else. */
@@ -829,6 +900,8 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(a_lone_caller_flushes_by_itself),
     CONTRACT_TEST(who_comes_while_a_lone_caller_flushes_is_answered),
     CONTRACT_TEST(a_lone_callers_lost_answer_is_asked_for_again),
+    CONTRACT_TEST(many_callers_at_once_need_far_fewer_commits_than_calls),
+    CONTRACT_TEST(what_gathers_while_a_commit_is_under_way_is_one_commit),
     CONTRACT_TEST(of_two_commits_on_one_run_in_one_batch_the_first_wins),
     CONTRACT_TEST(a_commit_sees_the_signals_of_its_own_batch),
     CONTRACT_TEST(many_steps_of_one_run_in_one_batch_keep_their_order),

@@ -24,6 +24,8 @@ struct actor {
     pthread_t thread;
     enum { IDLE, RUNNING, STOPPED, DONE } state;
     bool go;
+    bool at_commit;     /* it has stopped before its COMMIT */
+    enum hf__stmt sent; /* its last statement */
     hf_code failure;
     hf_error error;
 };
@@ -39,12 +41,19 @@ static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 
 /* ---- The driver that stops after every statement ---- */
 
-static void stop_here(struct hf__conn *conn)
+static struct actor *actor_of(const struct hf__conn *conn)
 {
     struct actor *actor = actors;
     while (actor->conn != conn)
         actor++;
+    return actor;
+}
+
+static void stop_here(struct hf__conn *conn, bool at_commit)
+{
+    struct actor *actor = actor_of(conn);
     pthread_mutex_lock(&mutex);
+    actor->at_commit = at_commit;
     actor->state = STOPPED;
     pthread_cond_broadcast(&changed);
     while (!actor->go)
@@ -55,7 +64,7 @@ static void stop_here(struct hf__conn *conn)
 
 static hf_code stepping_begin(struct hf__conn *conn, hf_error *err)
 {
-    stop_here(conn);
+    stop_here(conn, false);
     return real->begin(conn, err);
 }
 
@@ -63,7 +72,8 @@ static hf_code stepping_send(struct hf__conn *conn, enum hf__stmt stmt,
                              const struct hf__table *params, struct hf__table *result,
                              hf_error *err)
 {
-    stop_here(conn);
+    stop_here(conn, false);
+    actor_of(conn)->sent = stmt;
     hf_code code = real->send(conn, stmt, params, result, err);
     return code == HF_OK ? real->sync(conn, err) : code;
 }
@@ -71,7 +81,7 @@ static hf_code stepping_send(struct hf__conn *conn, enum hf__stmt stmt,
 static hf_code stepping_commit(struct hf__conn *conn, const struct hf__wake *wake, bool *unknown,
                                hf_error *err)
 {
-    stop_here(conn);
+    stop_here(conn, true);
     return real->commit(conn, wake, unknown, err);
 }
 
@@ -194,8 +204,8 @@ static void direct(uint64_t seed)
     pthread_mutex_unlock(&mutex);
 }
 
-/* Performs the operations of the first `count` actors in the order of the seed. */
-static void play(size_t count, uint64_t seed)
+/* The operations of the first `count` actors, up to their first statement. */
+static void begin_play(size_t count)
 {
     actor_count = count;
     for (size_t i = 0; i < count; i++) {
@@ -203,13 +213,39 @@ static void play(size_t count, uint64_t seed)
         actors[i].failure = HF_OK;
         assert_int_equal(pthread_create(&actors[i].thread, NULL, act, &actors[i]), 0);
     }
+}
+
+/* Performs what is left of them in the order of the seed. */
+static void end_play(uint64_t seed)
+{
     direct(seed);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < actor_count; i++) {
         pthread_join(actors[i].thread, NULL);
         if (actors[i].failure != HF_OK || !actors[i].op.decided)
             fail_msg("seed %llu: actor %zu: %s", (unsigned long long)seed, i,
                      actors[i].failure ? actors[i].error.message : "never decided");
     }
+}
+
+static void play(size_t count, uint64_t seed)
+{
+    begin_play(count);
+    end_play(seed);
+}
+
+/* Performs one actor's statements, and leaves its transaction open. */
+static void play_to_commit(struct actor *actor)
+{
+    pthread_mutex_lock(&mutex);
+    while (actor->state != DONE && !(actor->state == STOPPED && actor->at_commit)) {
+        if (actor->state == STOPPED) {
+            actor->state = RUNNING;
+            actor->go = true;
+            pthread_cond_broadcast(&changed);
+        }
+        pthread_cond_wait(&changed, &mutex);
+    }
+    pthread_mutex_unlock(&mutex);
 }
 
 static struct hf__op *cast(size_t actor, enum hf__op_kind kind)
@@ -547,6 +583,63 @@ static void a_trigger_beside_the_removal_of_its_lane_is_never_lost(void **state)
     assert_true(removed > 0);
 }
 
+/* ---- How much a claim locks ---- */
+
+enum { IN_EACH_HEAD = 5, URGENT = 5 };
+
+/* Due runs in two heads: of the usual priority, and urgent ones. */
+static void make_due(void)
+{
+    hf_trigger_spec urgent = spec_of(WORK);
+    urgent.priority = URGENT;
+    for (int i = 0; i < IN_EACH_HEAD; i++) {
+        trigger(WORK);
+        trigger_spec(&urgent);
+    }
+}
+
+/* What a worker beside would get. */
+static int64_t count_unlocked(void)
+{
+    return sql_number("SELECT count(*) FROM (SELECT 1 FROM run WHERE tenant_id = %d AND status = 0 "
+                      "FOR UPDATE SKIP LOCKED) r",
+                      fx.client->tenant_id);
+}
+
+/* A claim of one run, by this statement, keeps one run from others while it is not committed. */
+static void expect_one_locked(enum hf__stmt statement, size_t head_count, bool limited)
+{
+    struct hf__arena arena;
+    struct hf__claim_head heads[2];
+    hf__arena_init(&arena, 4096);
+    cast_claim(0, &arena);
+    heads[0] = heads[1] = actors[0].op.claim.heads[0];
+    heads[0].priority = URGENT;
+    heads[0].limited = heads[1].limited = limited;
+    actors[0].op.claim.heads = heads;
+    actors[0].op.claim.head_count = head_count;
+    int64_t before = count_unlocked();
+    begin_play(1);
+    play_to_commit(&actors[0]);
+    int64_t beside = count_unlocked();
+    end_play(0);
+    assert_int_equal(actors[0].sent, statement);
+    assert_int_equal(actors[0].op.claim.claims->count, 1);
+    assert_int_equal(beside, before - 1);
+    hf__arena_free(&arena);
+}
+
+static void a_claim_locks_no_more_than_it_takes(void **state)
+{
+    const hf_workflow limits = { .name = WORK, .max_running = 100 };
+    (void)state;
+    make_due();
+    expect_one_locked(HF__STMT_CLAIM_HEAD, 1, false);
+    expect_one_locked(HF__STMT_CLAIM_RUNS, 2, false);
+    assert_ok(hf_workflow_set(fx.client, &limits, HF_SET_MAX_RUNNING, &fx.error));
+    expect_one_locked(HF__STMT_CLAIM_LIMITED, 1, true);
+}
+
 #define SCENE(test) cmocka_unit_test_setup_teardown(test, open_actors, close_actors)
 
 static const struct CMUnitTest tests[] = {
@@ -561,6 +654,7 @@ static const struct CMUnitTest tests[] = {
     SCENE(one_key_triggered_by_three_at_once_is_one_run),
     SCENE(one_keyed_child_started_by_two_parents_at_once_is_one_run),
     SCENE(a_trigger_beside_the_removal_of_its_lane_is_never_lost),
+    SCENE(a_claim_locks_no_more_than_it_takes),
 };
 
 CONTRACT("interleavings", tests)

@@ -22,7 +22,8 @@ from scene import HELD, Scene
 WORKERS = 3
 TRIGGERS = 3
 THREADS = 4  # of a worker
-ENOUGH = 500  # runs that are accepted: fewer prove little
+ENOUGH = 2000  # runs that are accepted: fewer prove little
+ENOUGH_QUICK = 500
 
 
 class Chaos:
@@ -93,11 +94,11 @@ class Chaos:
             if not child.alive():
                 raise Failure(f"{child.name} ended by itself, status {child.popen.returncode}: {child.said()[-1000:]}")
 
-    def rage(self, seconds, deeds, server_kills):
-        """`deeds` at random, and the server's deaths spread over the time."""
+    def rage(self, seconds, enough, deeds, server_kills):
+        """`deeds` at random until `enough` runs are accepted, and the server's deaths spread over the time."""
         begin = time.monotonic()
         kills = sorted(self.chance.uniform(0.05, 0.95) * seconds for _ in range(server_kills))
-        while time.monotonic() < begin + seconds or kills or len(self.scene.accepted()) < ENOUGH:
+        while time.monotonic() < begin + seconds or kills or len(self.scene.accepted()) < enough:
             check(time.monotonic() < begin + seconds + 300, "hardly any runs are accepted")
             time.sleep(self.chance.uniform(0.05, 0.4))
             self.continue_stopped()
@@ -127,7 +128,8 @@ def accepted_work_is_finished_once(directory, runner, kind):
         if kind == "postgres":
             deeds += [chaos.kill_session, chaos.end_sessions]
         kills = (4 if runner.quick else 20) if kind == "postgres" else 0
-        chaos.rage(8 if runner.quick else 50 if kills else 30, deeds, kills)
+        enough = ENOUGH_QUICK if runner.quick else ENOUGH
+        chaos.rage(8 if runner.quick else 50 if kills else 30, enough, deeds, kills)
         chaos.end_triggers()
         scene.await_all_finished(90)
         chaos.end_workers()

@@ -310,6 +310,21 @@ static void check_finders(void)
     }
 }
 
+/* ---- Floors ---- */
+
+/* Whether some scan of run_claim begins at a run_at, and does not read up to it. */
+static bool begins_at_floor(const json_t *node)
+{
+    size_t index;
+    json_t *child;
+    if (strcmp(text_of(node, "Index Name"), "run_claim") == 0 &&
+        strstr(text_of(node, "Index Cond"), "run_at >= "))
+        return true;
+    bool begins = false;
+    json_array_foreach(json_object_get(node, "Plans"), index, child) begins |=
+        begins_at_floor(child);
+    return begins;
+}
 /* ---- Tests ---- */
 
 static void on_an_empty_database_no_statement_reads_a_whole_table(void **state)
@@ -352,6 +367,21 @@ static void the_journal_is_read_by_position_through_its_index(void **state)
     pg_do(scratch.pg, "SELECT * FROM holdfast.events_after(100, 200, 10)");
     assert_int_equal(scans_of("event_by_position"), by_index + 1);
     assert_int_equal(scans_of("event"), whole);
+}
+
+static void a_claim_reads_no_index_entry_below_the_floor(void **state)
+{
+    static const enum hf__stmt claims[] = { HF__STMT_CLAIM_RUNS, HF__STMT_CLAIM_HEAD,
+                                            HF__STMT_CLAIM_LIMITED };
+    (void)state;
+    for (size_t i = 0; i < sizeof claims / sizeof *claims; i++) {
+        const struct hf__statement *statement = &hf__postgres_statements[claims[i]];
+        json_t *plan = plan_of(statement);
+        bool begins = begins_at_floor(json_object_get(json_array_get(plan, 0), "Plan"));
+        json_decref(plan);
+        if (!begins)
+            fail_msg("%s does not begin at the floor of its head", statement->name);
+    }
 }
 
 /* A column that is in any index, be it in its condition alone, would make every step write an entry in all of them. */
@@ -414,6 +444,7 @@ int main(void)
         cmocka_unit_test(on_a_database_with_three_runs_no_statement_reads_a_whole_table),
         cmocka_unit_test(on_a_full_database_no_statement_reads_a_whole_table),
         cmocka_unit_test(the_journal_is_read_by_position_through_its_index),
+        cmocka_unit_test(a_claim_reads_no_index_entry_below_the_floor),
         cmocka_unit_test(a_step_writes_no_index_of_runs),
         cmocka_unit_test(a_bad_plan_is_noticed),
     };

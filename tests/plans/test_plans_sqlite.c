@@ -310,6 +310,52 @@ static void in_a_full_file_no_statement_reads_a_whole_table(void **state)
     check_all();
 }
 
+enum { BELOW = 5000 };
+
+/* Due runs of one lane and priority, all of them before this file's "now", which is 0. */
+static void fill_below(void)
+{
+    char sql[500];
+    run_sql("INSERT INTO workflow (id, tenant_id, name, lane, created_at, updated_at) "
+            "VALUES (1, 1, 'w', 1, 0, 0);"
+            "INSERT INTO lane (id, tenant_id, workflow_id, created_at) VALUES (1, 1, 1, 0)");
+    snprintf(sql, sizeof sql,
+             "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < %d) "
+             "INSERT INTO run (tenant_id, id, workflow_id, lane, status, priority, run_at, "
+             "created_at, updated_at, event_seq) "
+             "SELECT 1, randomblob(16), 1, 1, 0, 9, -n, 1, 1, 1 FROM n",
+             BELOW);
+    run_sql(sql);
+}
+
+/* Performs a claim of one run of that head, and tells how much it did in the units of SQLite's own machine. */
+static int steps_of_claim(const struct hf__statement *statement, const char *head, bool finds)
+{
+    sqlite3_stmt *claim = NULL;
+    assert_int_equal(sqlite3_prepare_v2(db, statement->sql, -1, &claim, NULL), SQLITE_OK);
+    sqlite3_bind_text(claim, 1, head, -1, SQLITE_STATIC);
+    sqlite3_bind_int(claim, 2, 1); /* most; what is not bound is null */
+    assert_int_equal(sqlite3_step(claim), finds ? SQLITE_ROW : SQLITE_DONE);
+    int steps = sqlite3_stmt_status(claim, SQLITE_STMTSTATUS_VM_STEP, 0);
+    sqlite3_finalize(claim);
+    return steps;
+}
+
+/* The plan does not tell: that run_at is not null is a lower bound as well. */
+static void a_claim_steps_over_nothing_below_the_floor(void **state)
+{
+    static const enum hf__stmt claims[] = { HF__STMT_CLAIM_RUNS, HF__STMT_CLAIM_LIMITED };
+    (void)state;
+    run_sql("BEGIN");
+    fill_below();
+    for (size_t i = 0; i < sizeof claims / sizeof *claims; i++) {
+        const struct hf__statement *statement = &hf__sqlite_statements[claims[i]];
+        steps_of_claim(statement, "[[1,9,-5000]]", true);
+        assert_in_range(steps_of_claim(statement, "[[1,9,0]]", false), 1, BELOW / 2);
+    }
+    run_sql("ROLLBACK");
+}
+
 static void a_bad_plan_is_noticed(void **state)
 {
     (void)state;
@@ -361,6 +407,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(in_a_new_file_no_statement_reads_a_whole_table),
+        cmocka_unit_test(a_claim_steps_over_nothing_below_the_floor),
         cmocka_unit_test(in_a_full_file_no_statement_reads_a_whole_table),
         cmocka_unit_test(a_bad_plan_is_noticed),
     };

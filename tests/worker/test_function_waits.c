@@ -1,5 +1,6 @@
 /* Durable functions that wait: sleep, signals, pause, children. C2, C3.
  * SPDX-License-Identifier: Apache-2.0 */
+#include <dirent.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -7,6 +8,23 @@
 #include <string.h>
 
 #include "worker/world.h"
+
+#include "util/clock.h"
+#include "worker/worker.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) /* as clang says it */
+#define SANITIZED
+#endif
+#endif
+
+#ifdef SANITIZED /* slow */
+enum { MANY = 3000, SLEEPERS = 500 };
+#else
+enum { MANY = 10000, SLEEPERS = 3000 };
+#endif
 
 #define WORKFLOW "shop.order.v1"
 #define CHILD "shop.part.v1"
@@ -115,6 +133,68 @@ static void sleeping_often_costs_no_attempts(void **state)
     hf_run *run = world_get(id);
     assert_true(run->attempt <= 1);
     hf_run_free(run);
+}
+
+static hf_code sleeps_long(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    (void)err;
+    (void)arg;
+    atomic_fetch_add(&scene.calls, 1);
+    if (strcmp(input, "\"stay awake\"") != 0)
+        hf_try(hf_sleep(ctx, "long", HF_DAYS(1)));
+    return hf_return(ctx, "\"awake\"");
+}
+
+static int count_threads(void)
+{
+    DIR *tasks = opendir("/proc/self/task");
+    int count = 0;
+    assert_non_null(tasks);
+    for (const struct dirent *entry; (entry = readdir(tasks)) != NULL;)
+        count += entry->d_name[0] != '.';
+    closedir(tasks);
+    return count;
+}
+
+static bool has_empty_hands(void)
+{
+    hf_worker *worker = world.worker;
+    pthread_mutex_lock(&worker->lock);
+    bool empty = worker->held_count == 0 && worker->idle_hands == worker->threads;
+    pthread_mutex_unlock(&worker->lock);
+    return empty;
+}
+
+static void await_empty_hands(void)
+{
+    int64_t until = hf__monotonic_us() + SOON;
+    while (!has_empty_hands()) {
+        if (hf__monotonic_us() > until)
+            fail_msg("something is held");
+        world_sleep(HF_MILLISECONDS(1));
+    }
+}
+
+static void thousands_of_sleeping_runs_hold_neither_threads_nor_turns(void **state)
+{
+    static hf_trigger_spec specs[SLEEPERS];
+    static hf_triggered out[SLEEPERS];
+    (void)state;
+    hf_run_free(await_status(begin(sleeps_long), HF_WAITING));
+    int threads = count_threads();
+    for (int i = 0; i < SLEEPERS; i++) {
+        specs[i] = (hf_trigger_spec)HF_TRIGGER_INIT;
+        specs[i].workflow = WORKFLOW;
+        specs[i].input = "{}";
+    }
+    assert_ok(hf_trigger_many(world.client, out, specs, SLEEPERS, NULL));
+    world_await(&scene.calls, SLEEPERS + 1);
+    await_empty_hands();
+    assert_int_equal(count_threads(), threads);
+    world_expect_result(world_trigger(WORKFLOW, "\"stay awake\""), "\"awake\"");
+    for (int i = 0; i < SLEEPERS; i += SLEEPERS / 10)
+        hf_run_free(await_status(out[i].id, HF_WAITING));
+    assert_int_equal(atomic_load(&scene.calls), SLEEPERS + 2);
 }
 
 /* ---- Signals ---- */
@@ -588,8 +668,6 @@ static void a_child_of_an_unknown_workflow_is_the_callers_to_handle(void **state
     world_expect_result(begin(unknown_child), "\"unknown\"");
 }
 
-#define MANY 3000
-
 static hf_code fans_out(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
 {
     hf_trigger_spec *specs = calloc(MANY, sizeof *specs);
@@ -621,8 +699,10 @@ static hf_code fans_out(hf_ctx *ctx, const char *input, hf_error *err, void *arg
 
 static void thousands_of_children_are_one_wait(void **state)
 {
+    char all[16];
     (void)state;
-    world_expect_result(begin_family(fans_out), "3000");
+    snprintf(all, sizeof all, "%d", MANY);
+    world_expect_result(begin_family(fans_out), all);
     assert_true(atomic_load(&scene.calls) <= 4); /* not one turn for each */
 }
 
@@ -658,6 +738,7 @@ int main(void)
         TEST(a_sleeping_run_holds_no_thread),
         TEST(a_run_sleeps_across_a_restart_of_its_worker),
         TEST(sleeping_often_costs_no_attempts),
+        TEST(thousands_of_sleeping_runs_hold_neither_threads_nor_turns),
         TEST(signals_come_in_their_order_and_once_each),
         TEST(a_signal_sent_before_the_wait_is_not_lost),
         TEST(a_signal_that_comes_while_it_runs_wakes_it_again),

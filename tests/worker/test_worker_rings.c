@@ -1,10 +1,12 @@
-/* Wake-ups that name lanes, and suspects that need a quiet moment. B6, B9.
+/* Wake-ups that name lanes, which lanes are looked at, and suspects that need a quiet moment. B6, B9.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "worker/world.h"
 
+#include "util/clock.h"
 #include "worker/worker.h"
 
 static hf_code count_it(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
@@ -141,6 +143,65 @@ static void a_ring_for_a_paused_workflow_does_not_make_it_spin(void **state)
     hf_run_free(run);
 }
 
+/* ---- Many lanes ---- */
+
+/* True: the claimer sleeps, with nothing due as far as it knows. */
+static bool stands_by(void)
+{
+    pthread_mutex_lock(&world.worker->lock);
+    bool standing_by = world.worker->standing_by;
+    pthread_mutex_unlock(&world.worker->lock);
+    return standing_by && atomic_load(&world.worker->idle);
+}
+
+static void await_stand_by(void)
+{
+    int64_t until = hf__monotonic_us() + SOON;
+    while (!stands_by()) {
+        if (hf__monotonic_us() > until)
+            fail_msg("the worker does not go to sleep");
+        world_sleep(HF_MILLISECONDS(1));
+    }
+}
+
+/* Two at once do not take the worker's claim along, so they ring. */
+static void ring_once(atomic_int *calls)
+{
+    hf_trigger_spec specs[2] = { spec_of("shop.many0.v1", 0), spec_of("shop.many0.v1", 0) };
+    hf_triggered out[2];
+    int before = atomic_load(calls);
+    await_stand_by();
+    assert_ok(hf_trigger_many(world.client, out, specs, 2, NULL));
+    world_await(calls, before + 2);
+}
+
+/* SQLite's wake-ups name no lanes: there each one is a reason to look at all. */
+static void however_often_it_is_rung_a_worker_looks_at_all_lanes_once_a_second(void **state)
+{
+    enum { LANES = 300, RINGS = 50 };
+    char name[32];
+    atomic_int calls = 0;
+    (void)state;
+    if (!world_is_on_postgres())
+        skip();
+    for (int i = 0; i < LANES; i++) {
+        snprintf(name, sizeof name, "shop.many%d.v1", i);
+        world_define(name, 0, 0, 0);
+    }
+    world_handle("shop.*", count_it, &calls);
+    world_start();
+    ring_once(&calls);
+    await_stand_by();
+    int before = world_wide_looks();
+    int64_t began = hf__monotonic_us();
+    for (int i = 0; i < RINGS || hf__monotonic_us() < began + HF_SECONDS(2); i++)
+        ring_once(&calls);
+    await_stand_by();
+    int looks = world_wide_looks() - before;
+    int64_t seconds = (hf__monotonic_us() - began) / HF_SECONDS(1);
+    assert_in_range(looks, 1, seconds + 2);
+}
+
 /* ---- A quiet moment ---- */
 
 static atomic_int fed_up; /* no more successors */
@@ -203,6 +264,12 @@ static void a_busy_worker_makes_a_quiet_moment_for_a_suspect(void **state)
     hf_run_free(run);
 }
 
+static void learn_lanes(void)
+{
+    assert_ok(hf__masters_resolve(world.worker, NULL));
+    assert_ok(hf__lanes_learn(world.worker, true, NULL));
+}
+
 static bool is_passed_over_at_the_next_look(void)
 {
     assert_ok(hf__heads_look(world.worker, NULL));
@@ -236,14 +303,52 @@ static void of_many_that_became_due_at_once_none_counts_as_passed_over(void **st
     world_define("shop.note.v1", 0, 0, 0);
     world_handle("shop.note.v1", count_it, NULL);
     assert_ok(hf_trigger_many(world.client, out, specs, 20, NULL));
-    assert_ok(hf__masters_resolve(world.worker, NULL));
-    assert_ok(hf__lanes_learn(world.worker, true, NULL));
+    learn_lanes();
     assert_false(is_passed_over_at_the_next_look());
     assert_true(is_passed_over_at_the_next_look());
     note_taken(5, 0);
     assert_false(is_passed_over_at_the_next_look());
     note_taken(5, 1); /* what was taken was due later than what is still there */
     assert_true(is_passed_over_at_the_next_look());
+    hf__masters_leave(world.worker);
+}
+
+/* ---- Floors ---- */
+
+/* What the claimer would get of the heads that it knows. */
+static size_t claim_above_floors(void)
+{
+    struct hf__arena arena;
+    const struct hf__pick pick = { .most = 10, .breadth = 10, .with_floors = true };
+    struct hf__op op = { .kind = HF__OP_CLAIM,
+                         .claim = { .most = pick.most, .worker = "other", .arena = &arena } };
+    hf__arena_init(&arena, 4096);
+    op.claim.heads = hf__heads_pick(&world.worker->heads, &world.worker->lanes, &arena, &pick,
+                                    &op.claim.head_count);
+    assert_int_equal(op.claim.head_count, 1);
+    hf__engine_apply(world.worker->engine, &op, 1);
+    assert_ok(op.code);
+    size_t count = op.claim.claims->count;
+    hf__arena_free(&arena);
+    return count;
+}
+
+/* A run may become due below a floor: committed late, or resumed. */
+static void what_is_due_below_a_floor_is_claimed_after_the_next_look_at_all(void **state)
+{
+    (void)state;
+    world_define("shop.note.v1", 0, 0, 0);
+    world_handle("shop.note.v1", count_it, NULL);
+    world_trigger("shop.note.v1", NULL);
+    world_trigger("shop.note.v1", NULL);
+    learn_lanes();
+    assert_ok(hf__heads_look(world.worker, NULL));
+    note_taken(1, HF_HOURS(1)); /* as if what was taken had been due after the other one */
+    assert_int_equal(claim_above_floors(), 0);
+    assert_ok(hf__heads_look_at(world.worker, NULL, 0, true, NULL));
+    assert_int_equal(claim_above_floors(), 0); /* a look at some lanes keeps the floors */
+    assert_ok(hf__heads_look(world.worker, NULL));
+    assert_int_equal(claim_above_floors(), 1);
     hf__masters_leave(world.worker);
 }
 
@@ -255,8 +360,10 @@ int main(void)
         TEST(several_lanes_at_once_are_served),
         TEST(a_ring_while_all_hands_are_busy_is_served_later),
         TEST(a_ring_for_a_paused_workflow_does_not_make_it_spin),
+        TEST(however_often_it_is_rung_a_worker_looks_at_all_lanes_once_a_second),
         TEST(a_busy_worker_makes_a_quiet_moment_for_a_suspect),
         TEST(of_many_that_became_due_at_once_none_counts_as_passed_over),
+        TEST(what_is_due_below_a_floor_is_claimed_after_the_next_look_at_all),
     };
     return world_run_tests("worker rings", tests, sizeof tests / sizeof *tests);
 }

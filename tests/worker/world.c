@@ -23,8 +23,18 @@ static struct scratch scratch; /* on PostgreSQL: what other tests do rings no wo
 static struct hf__driver counting;
 static const struct hf__driver *real;
 static atomic_int looks;
+static atomic_int wide_looks;
 static atomic_bool forbidden; /* tenants */
 static pthread_t tester;
+
+/* The lanes are a JSON array of numbers. */
+static bool is_wide(const struct hf__table *params)
+{
+    int lanes = 1;
+    for (const char *c = hf__as_text(hf__table_row(params, 0)[0]); *c; c++)
+        lanes += *c == ',';
+    return lanes > WIDE_LOOK;
+}
 
 static hf_code counting_send(struct hf__conn *conn, enum hf__stmt stmt,
                              const struct hf__table *params, struct hf__table *result,
@@ -33,6 +43,8 @@ static hf_code counting_send(struct hf__conn *conn, enum hf__stmt stmt,
     if (stmt == HF__STMT_FIND_HEADS || stmt == HF__STMT_NEXT_DUE || stmt == HF__STMT_CLAIM_RUNS ||
         stmt == HF__STMT_CLAIM_HEAD || stmt == HF__STMT_CLAIM_LIMITED)
         atomic_fetch_add(&looks, 1);
+    if (stmt == HF__STMT_FIND_HEADS && is_wide(params))
+        atomic_fetch_add(&wide_looks, 1);
     if (stmt == HF__STMT_GET_TENANT && atomic_load(&forbidden) &&
         !pthread_equal(pthread_self(), tester))
         return hf__nomem(err);
@@ -41,7 +53,7 @@ static hf_code counting_send(struct hf__conn *conn, enum hf__stmt stmt,
 
 static void make_driver(void)
 {
-    real = strcmp(kind, "postgres") == 0 ? &hf__postgres_driver : &hf__sqlite_driver;
+    real = world_is_on_postgres() ? &hf__postgres_driver : &hf__sqlite_driver;
     counting = *real;
     counting.send = counting_send;
 }
@@ -49,6 +61,11 @@ static void make_driver(void)
 int world_looks(void)
 {
     return atomic_load(&looks);
+}
+
+int world_wide_looks(void)
+{
+    return atomic_load(&wide_looks);
 }
 
 void world_forbid_tenants(bool now)
@@ -75,6 +92,11 @@ static void choose_url(void)
 bool world_is_in_memory(void)
 {
     return strcmp(kind, "memory") == 0;
+}
+
+bool world_is_on_postgres(void)
+{
+    return strcmp(kind, "postgres") == 0;
 }
 
 int world_set_up(void **state)

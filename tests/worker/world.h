@@ -36,6 +36,7 @@ int world_run_tests(const char *name, const struct CMUnitTest *tests, size_t cou
 int world_set_up(void **state);
 int world_tear_down(void **state);
 bool world_is_in_memory(void);
+bool world_is_on_postgres(void);
 
 /* Two threads, a quick heartbeat and no polling: the options most tests want. */
 hf_worker_options world_options(void);
@@ -64,6 +65,9 @@ void world_await(atomic_int *counter, int value);
 void world_sleep(int64_t us);
 /* Statements by which workers have looked for work so far: for heads, for when to wake, and claims. */
 int world_looks(void);
+/* Looks for heads in more lanes than this at once, so far. */
+#define WIDE_LOOK 250
+int world_wide_looks(void);
 /* Whether others than the test have no memory for tenants that they look up. */
 void world_forbid_tenants(bool forbidden);
 
