@@ -84,9 +84,11 @@ export function when(time, fallback = '–') {
   return h('time', { datetime: new Date(at).toISOString(), title: exactTime(at), 'data-relative': at }, relative(at));
 }
 
-/* The same for those who want to know exactly. */
-export function whenExactly(time) {
-  return [when(time), h('span', { class: 'exact' }, exactTime(ms(time)))];
+/* The same for those who want to know exactly; between the two, what else there is to say. */
+export function whenExactly(time, ...more) {
+  const at = ms(time);
+  const day = new Date(at).getFullYear() === new Date().getFullYear() ? dayText : yearText;
+  return [when(time), more, h('span', { class: 'exact' }, `${day.format(at)}, ${clockTime(at)}`)];
 }
 
 /* How long ago something began, for what is still going on. */

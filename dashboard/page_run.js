@@ -29,7 +29,7 @@ function facts(run) {
     fact('Id', idText(run.id)),
     fact('Workflow', workflowLink(run.workflow)),
     fact('Key', run.key && h('span', { class: 'id' }, h('span', { class: 'break' }, run.key), copyButton(run.key, 'Copy key'))),
-    fact('Created', [when(run.created_at), run.actor && h('span', { class: 'muted' }, ` by ${run.actor}`), h('span', { class: 'exact' }, exactTime(ms(run.created_at)))]),
+    fact('Created', whenExactly(run.created_at, run.actor && h('span', { class: 'muted' }, ` by ${run.actor}`))),
     fact('Started', run.started_at && whenExactly(run.started_at)),
     fact('Finished', run.finished_at && whenExactly(run.finished_at)),
     fact('Took', run.started_at && tookOf(run)),

@@ -516,8 +516,33 @@ test('a store without runs says what to type', async (open) => {
     await page.getByText('holdfast trigger').first().waitFor();
     await page.goto(`${fresh.url}/runs`);
     await page.getByText('No runs yet').waitFor();
+    for (const [path, step] of [['/workflows', 'holdfast workflow create'], ['/schedules', 'holdfast schedule create'], ['/workers', 'holdfast worker'], ['/tasks', 'holdfast ask'], ['/outbox', 'holdfast subscription create']]) {
+      await goWithin(page, path);
+      await settle(page);
+      await page.locator('.command', { hasText: step }).waitFor();
+      const violations = await axe(page);
+      check(violations.length === 0, `${path}: ${violations.join('\n')}`);
+    }
   } finally {
     await fresh.close();
+  }
+});
+
+test('what a server that errs says is shown below the heading, and it is asked again', async (open) => {
+  const page = await open(null, { expected: /status of 500/ });
+  let errs = true;
+  await page.route('**/v1/**', (route) => (errs ? route.fulfill({ status: 500, contentType: 'application/problem+json', body: '{"type":"urn:holdfast:problem:internal","title":"the disk is full","status":500,"detail":null}' }) : route.continue()));
+  for (const [path, heading] of [['/', 'Overview'], ['/runs', 'Runs'], [`/runs/${world.failed}`, 'Run'], ['/workflows', 'Workflows'], ['/dead-letters', 'Dead letters']]) {
+    errs = true;
+    await page.goto(world.url + path);
+    await page.getByRole('heading', { level: 1, name: heading, exact: true }).waitFor();
+    await page.getByRole('alert').getByText('the disk is full').first().waitFor();
+    const violations = await axe(page);
+    check(violations.length === 0, `${path}: ${violations.join('\n')}`);
+    errs = false;
+    await page.getByRole('button', { name: 'Try again' }).first().click();
+    await page.getByRole('alert').first().waitFor({ state: 'detached' });
+    await settle(page);
   }
 });
 
