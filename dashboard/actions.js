@@ -134,14 +134,16 @@ export async function changeChosen(ids, name) {
   });
 }
 
+export const countMatching = async (filter, name = 'cancel') => (await post('/v1/runs/bulk', { action: name, filter, dry_run: true })).matched;
+
 /* All that match a filter: counted first, then in pieces, each where the one before ended. */
 export async function changeMatching(filter, name) {
   const change = changes[name];
-  let counted = null;
-  if (!(await attempt(async () => { counted = await post('/v1/runs/bulk', { action: name, filter, dry_run: true }); }))) return null;
+  let matched = 0;
+  if (!(await attempt(async () => { matched = await countMatching(filter, name); }))) return null;
   const progress = progressBox();
   return dialog({
-    title: `${change.label} ${plural(counted.matched, 'run')}?`, danger: true, action: `${change.label} ${plural(counted.matched, 'run')}`, cancel: 'Back', fields: [reason],
+    title: `${change.label} ${plural(matched, 'run')}?`, danger: true, action: `${change.label} ${plural(matched, 'run')}`, cancel: 'Back', fields: [reason],
     body: [h('p', { class: 'muted' }, `All that match: ${query(filter).slice(1).replaceAll('&', ', ') || 'every run'}. ${change.ask.replace(/^It /, 'Each ')}`), progress.node],
     act: async (values) => {
       let changed = 0, refused = 0, cursor = null;
@@ -150,7 +152,7 @@ export async function changeMatching(filter, name) {
         changed += part.changed;
         refused += part.refused;
         cursor = part.next;
-        progress.show(changed + refused, counted.matched, refused);
+        progress.show(changed + refused, matched, refused);
       } while (cursor);
       toast(`${plural(changed, 'run')} changed${refused ? `, ${number(refused)} refused: their status does not allow it` : ''}`);
       return { changed, refused };

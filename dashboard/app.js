@@ -51,6 +51,7 @@ byId('search-button').prepend(icon('search'));
 function setMenu(open) {
   sidebar.classList.toggle('open', open);
   toggle.setAttribute('aria-expanded', String(open));
+  document.querySelector('.content').inert = open;
   if (open) links[0].focus();
 }
 toggle.addEventListener('click', () => setMenu(!sidebar.classList.contains('open')));
@@ -87,24 +88,24 @@ function setTitle(text) {
 }
 
 let first = true;
-function show({ page, params, query, signal, restore }) {
+function show({ page, params, query, signal, restore, back }) {
   setMenu(false);
   toggle.blur();
   markCurrent();
   if (!page) {
     setTitle('Not found');
-    fill(main, pageHead('Not found'), empty('search', 'There is no such page', h('a', { href: '/' }, 'To the overview')));
+    fill(main, pageHead('Not found'), empty('search', 'There is no such page', h('a', { class: 'button', href: '/' }, 'To the overview')));
     return;
   }
   try {
-    page({ main, params, query, signal, title: setTitle });
+    page({ main, params, query, signal, back, title: setTitle });
   } catch (error) {
     console.error(error);
     fill(main, problemBox(error, reload));
   }
   if (!first) {
     scrollTo(0, restore);
-    if (!restore) main.focus({ preventScroll: true });
+    if (!restore || document.activeElement === document.body) main.focus({ preventScroll: true });
   }
   first = false;
 }

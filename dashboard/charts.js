@@ -1,6 +1,6 @@
 /* Small charts as SVG. */
 import { h, svg, fill } from './dom.js';
-import { ms, number, minuteTime } from './format.js';
+import { ms, number, shortNumber, minuteTime } from './format.js';
 
 const WIDTH = 720, HEIGHT = 132, BASE = 112, TOP = 10;
 
@@ -54,6 +54,6 @@ export function throughputChart(throughput) {
     h('div', { class: 'chart-body' },
       svg('svg', { viewBox: `0 0 ${WIDTH} ${HEIGHT - 18}`, role: 'img', 'aria-label': label, preserveAspectRatio: 'none' }, grid, bars,
         svg('polyline', { class: 'line-created', points: points.join(' ') })),
-      h('div', { class: 'chart-scale', 'aria-hidden': 'true' }, h('span', null, number(top)), h('span', null, number(top / 2)), h('span', null, '0'))),
+      h('div', { class: 'chart-scale', 'aria-hidden': 'true' }, h('span', null, shortNumber(top)), h('span', null, shortNumber(top / 2)), h('span', null, '0'))),
     h('div', { class: 'chart-ticks', 'aria-hidden': 'true' }, ticks));
 }

@@ -37,6 +37,18 @@ export function fill(element, ...children) {
   return element;
 }
 
+const nameOf = (element) => element.getAttribute('href') ?? element.getAttribute('aria-label') ?? element.textContent;
+const rowOf = (row) => row.dataset.href ?? row.firstElementChild?.textContent;
+
+/* The same for what is shown already and brought up to date: who is at one of its links or buttons, or at a row, stays there. */
+export function refill(element, ...children) {
+  const focused = element.contains(document.activeElement) ? document.activeElement : null;
+  const current = element.querySelector('[data-row].current');
+  fill(element, ...children);
+  if (current) [...element.querySelectorAll('[data-row]')].find((row) => rowOf(row) === rowOf(current))?.classList.add('current');
+  if (focused && focused !== element) [...element.querySelectorAll(focused.localName)].find((one) => nameOf(one) === nameOf(focused))?.focus({ preventScroll: true });
+}
+
 /* Makes the children of `parent` those of `items`, by key; elements that stay are not made anew, so that what is selected,
  * focused or being animated goes on. `make(item)` gives an element; `update(element, item)` brings one up to date. */
 export function reconcile(parent, items, keyOf, make, update) {

@@ -67,6 +67,12 @@ export function clockTime(at) {
   return clock.format(at);
 }
 
+/* "Nov 16", unless it is today. */
+export function otherDay(at) {
+  const day = dayText.format(at);
+  return day === dayText.format(Date.now()) ? null : day;
+}
+
 export function minuteTime(at) {
   return hourMinute.format(at);
 }
@@ -76,6 +82,13 @@ export function when(time, fallback = '–') {
   const at = ms(time);
   if (Number.isNaN(at)) return h('span', { class: 'muted' }, fallback);
   return h('time', { datetime: new Date(at).toISOString(), title: exactTime(at), 'data-relative': at }, relative(at));
+}
+
+/* The same for those who want to know exactly; between the two, what else there is to say. */
+export function whenExactly(time, ...more) {
+  const at = ms(time);
+  const day = new Date(at).getFullYear() === new Date().getFullYear() ? dayText : yearText;
+  return [when(time), more, h('span', { class: 'exact' }, `${day.format(at)}, ${clockTime(at)}`)];
 }
 
 /* How long ago something began, for what is still going on. */

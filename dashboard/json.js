@@ -146,9 +146,9 @@ export function copyButton(text, label = 'Copy') {
     event.preventDefault();
     event.stopPropagation();
     if (!(await copyText(typeof text === 'function' ? text() : text))) return;
-    fill(button, icon('check'));
-    button.classList.add('done');
-    setTimeout(() => { fill(button, icon('copy')); button.classList.remove('done'); }, 1200);
+    const show = (look, text) => { fill(button, icon(look)); button.ariaLabel = button.title = text; button.classList.toggle('done', look === 'check'); };
+    show('check', 'Copied');
+    setTimeout(show, 1200, 'copy', label);
   });
   return button;
 }

@@ -36,12 +36,21 @@ function selectCurrent() {
   document.querySelector('#main [data-row].current input[type=checkbox]')?.click();
 }
 
+/* Of the row, or of the run that the page is about. */
+function copyId() {
+  (document.querySelector('#main [data-row].current .id button') ?? document.querySelector('#main .facts .id button'))?.click();
+}
+
+function toActions() {
+  document.querySelector('#main .bulk:not([hidden]) .bulk-actions button')?.focus();
+}
+
 export function showKeys() {
   const line = (keys, what) => h('div', { class: 'key-line' }, h('span', null, keys.map((key) => h('kbd', null, key))), h('span', null, what));
   dialog({
     title: 'Keys', action: null, cancel: 'Close',
     body: [
-      line(['/'], 'search'), line(['j'], 'next in the list'), line(['k'], 'the one before'), line(['Enter'], 'open'), line(['x'], 'select'),
+      line(['/'], 'search'), line(['j'], 'next in the list'), line(['k'], 'the one before'), line(['Enter'], 'open'), line(['x'], 'select'), line(['a'], 'to what can be done with those selected'), line(['c'], 'copy the id'),
       line(['r'], 'refresh'), line(['Esc'], 'close'), line(['?'], 'this'),
       Object.keys(places).map((key) => line(['g', key], placeNames[key])),
     ],
@@ -63,6 +72,8 @@ document.addEventListener('keydown', (event) => {
   else if (key === 'k') step(-1);
   else if (key === 'Enter' && !event.target.closest('a, button, summary')) openCurrent();
   else if (key === 'x') selectCurrent();
+  else if (key === 'a') toActions();
+  else if (key === 'c') copyId();
   else if (key === '?') showKeys();
   else if (actions.has(key)) actions.get(key)();
   else return;

@@ -1,7 +1,7 @@
 /* The outbox and its subscriptions. */
 import { h, fill } from './dom.js';
 import { get, post, put, remove } from './api.js';
-import { pageHead, button, loading, table, tag, runLink, dialog, attempt, empty, menu } from './ui.js';
+import { pageHead, button, loading, table, tag, runLink, dialog, attempt, empty, command, menu } from './ui.js';
 import { when, number, plural } from './format.js';
 import { reload, navigate } from './router.js';
 import { pager } from './pager.js';
@@ -38,7 +38,7 @@ function subscriptions(signal) {
   const box = h('div');
   loading(box, async () => {
     const all = (await get('/v1/subscriptions', { signal })).items;
-    if (all.length === 0) return empty('outbox', 'No subscriptions', h('p', { class: 'muted' }, 'A subscription delivers the events that runs emit to a URL, signed, in order per run.'));
+    if (all.length === 0) return empty('outbox', 'No subscriptions', h('p', { class: 'muted' }, 'A subscription delivers the events that runs emit to a URL, signed, in order per run:'), command("holdfast subscription create billing --url https://example.com/hook --event 'order.*'"));
     return h('section', { class: 'card', 'aria-label': 'Subscriptions' }, table('Subscriptions', [
       { name: 'Name', class: 'c-name', cell: (one) => [h('strong', null, one.name), h('div', { class: 'muted small break' }, one.url)] },
       { name: 'State', cell: (one) => tag(...(tones[one.state] ?? ['pending', 'note', one.state ?? '–'])) },
@@ -73,5 +73,5 @@ export function outboxPage({ main, signal, title, query: params }) {
   fill(main, pageHead('Outbox', { about: 'Events that runs emit, and who gets them.', actions: button('New subscription', { icon: 'plus', kind: 'primary', onclick: () => editSubscription(null) }) }),
     h('h2', { class: 'section' }, 'Subscriptions'), subscriptions(signal),
     h('div', { class: 'section-head' }, h('h2', { class: 'section' }, 'Events'), h('div', { class: 'tabs', role: 'group', 'aria-label': 'Which events' }, tab('All', !waiting, '/outbox'), tab('Not delivered', waiting, '/outbox?undelivered=true'))),
-    pager('/v1/outbox', waiting ? { undelivered: 'true' } : {}, signal, { row: outboxRow, label: 'Events', whenEmpty: () => empty('outbox', 'Nothing in the outbox', h('p', { class: 'muted' }, 'Runs put events here with hf_emit.')) }));
+    pager('/v1/outbox', waiting ? { undelivered: 'true' } : {}, signal, { row: outboxRow, label: 'Events', whenEmpty: () => empty('outbox', waiting ? 'Nothing waits to be delivered' : 'Nothing in the outbox', waiting ? h('p', { class: 'muted' }, 'All was delivered.') : [h('p', { class: 'muted' }, 'Runs put events here, with hf_emit or so:'), command('holdfast emit order.packed \'{"parcel": 7}\'')]) }));
 }

@@ -1,5 +1,5 @@
 /* What happens now, and what needs somebody. */
-import { h, fill, reconcile } from './dom.js';
+import { h, fill, refill, reconcile } from './dom.js';
 import { icon } from './icons.js';
 import { get, follow, isAbort } from './api.js';
 import { pageHead, card, badge, loading, problemBox, skeleton, workflowLink, runLink, meter, tag } from './ui.js';
@@ -27,7 +27,7 @@ function tiles(stats) {
     tile('Running', sum('leased'), { href: '/runs?status=leased', about: 'Leased by a worker', sub: 'held by workers' }),
     tile('Waiting', sum('waiting'), { href: '/runs?status=waiting', about: 'For a time, or for something with a time limit', sub: 'with a time or a limit' }),
     tile('Delayed', sum('delayed'), { href: '/runs?status=pending', about: 'Pending, due later', sub: 'due later' }),
-    tile('Failed', sum('failed'), { href: '/runs?status=failed', about: 'For good; retry or delete them', sub: total.failed ? 'want somebody' : 'none', tone: total.failed ? 'bad' : '' }),
+    tile('Failed', sum('failed'), { href: '/runs?status=failed', about: 'For good; retry or delete them', sub: total.failed ? 'need attention' : 'none', tone: total.failed ? 'bad' : '' }),
   ];
 }
 
@@ -120,11 +120,11 @@ export function overview({ main, signal, title }) {
     try {
       const stats = await get('/v1/stats', { signal });
       grid.hidden = false;
-      fill(tileBox, tiles(stats));
+      refill(tileBox, tiles(stats));
       hasHour = stats.throughput !== null;
       if (hasHour) fill(chartBox, throughputChart(stats.throughput));
       if (hasHour && ms(stats.throughput.since) > ms(stats.at) - 3500e3) chartBox.append(h('p', { class: 'muted small' }, 'Counted since ', when(stats.throughput.since), '.'));
-      fill(queueBox, queues(stats));
+      refill(queueBox, queues(stats));
       first.hidden = stats.workflows.some((one) => !one.name.startsWith('holdfast.'));
       if (failed !== stats.total.failed) {
         failed = stats.total.failed;

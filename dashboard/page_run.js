@@ -1,9 +1,9 @@
 /* One run: what it is, what it did, what it carries, what can be done with it. Live. */
-import { h, fill } from './dom.js';
+import { h, fill, refill } from './dom.js';
 import { icon } from './icons.js';
 import { ask, get, follow, isAbort, query } from './api.js';
 import { pageHead, card, badge, button, menu, loading, idText, runLink, workflowLink, isFinished, statuses, meter, problemBox, skeleton, tag, notThere } from './ui.js';
-import { ms, when, number, exactTime, clockTime, plural, bytes, shortId } from './format.js';
+import { ms, when, whenExactly, number, exactTime, clockTime, otherDay, plural, bytes, shortId } from './format.js';
 import { members, rawItems, jsonView, copyButton, pretty } from './json.js';
 import { Story } from './story.js';
 import { drawTimeline } from './timeline.js';
@@ -29,9 +29,9 @@ function facts(run) {
     fact('Id', idText(run.id)),
     fact('Workflow', workflowLink(run.workflow)),
     fact('Key', run.key && h('span', { class: 'id' }, h('span', { class: 'break' }, run.key), copyButton(run.key, 'Copy key'))),
-    fact('Created', [when(run.created_at), run.actor && h('span', { class: 'muted' }, ` by ${run.actor}`)]),
-    fact('Started', run.started_at && when(run.started_at)),
-    fact('Finished', run.finished_at && when(run.finished_at)),
+    fact('Created', whenExactly(run.created_at, run.actor && h('span', { class: 'muted' }, ` by ${run.actor}`))),
+    fact('Started', run.started_at && whenExactly(run.started_at)),
+    fact('Finished', run.finished_at && whenExactly(run.finished_at)),
     fact('Took', run.started_at && tookOf(run)),
     fact('Attempt', run.attempt > 0 ? `${run.attempt} of ${run.max_attempts}` : null),
     fact('Worker', run.leased_by ?? run.last_worker),
@@ -66,7 +66,7 @@ function eventRow(event, text) {
   const long = data && data.length > MOST_OF_A_LINE;
   return h('tr', { 'data-row': '', 'data-seq': event.seq },
     h('td', { class: 'c-num muted' }, event.seq),
-    h('td', { class: 'c-time', title: exactTime(ms(event.at)) }, clockTime(ms(event.at))),
+    h('td', { class: 'c-time', title: exactTime(ms(event.at)) }, otherDay(ms(event.at)) && h('span', { class: 'exact' }, otherDay(ms(event.at))), clockTime(ms(event.at))),
     h('td', null, h('span', { class: `event-kind k-${event.kind}` }, event.kind)),
     h('td', { class: 'c-event', title: event.step }, event.step && h('strong', null, event.step), ' ', h('span', null, event.name)),
     h('td', { class: 'muted c-actor', title: event.actor }, event.actor),
@@ -269,7 +269,7 @@ export function runPage({ main, signal, params, title }) {
     const { text, json } = await ask('GET', `/v1/runs/${id}`, { signal });
     run = json;
     showHead();
-    fill(side, card('Facts', facts(run)));
+    refill(side, card('Facts', facts(run)));
     showData(members(text));
     if (story.count) draw();
     readChildren();
@@ -354,11 +354,13 @@ export function runPage({ main, signal, params, title }) {
   const layout = h('div', { class: 'run-page' },
     h('div', { class: 'column' }, note, card('Timeline', [timelineBox, cutNote], { id: 'timeline' }), dataBox, childBox), side);
   const lines = card('Journal', journal.node, { actions: journal.tools });
-  fill(main, h('div', { class: 'page-head' }, skeleton(1, 'title')), skeleton(6));
-  loading(main, async () => {
+  const box = h('div');
+  fill(head, pageHead('Run', { crumbs: [['Runs', '/runs'], [shortId(id)]] }));
+  fill(main, head, box);
+  loading(box, async () => {
     await read();
     readStory().then(() => { draw(); showHead(); if (!isFinished(run.status)) listen(); }).catch((error) => { if (!isAbort(error)) fill(timelineBox, problemBox(error)); });
-    return [head, layout, lines];
-  }, { missing: () => { title('No such run'); return notThere('run', [['Runs', '/runs'], [shortId(id)]], h('p', { class: 'mono break' }, id)); } });
+    return [layout, lines];
+  }, { missing: () => { title('No such run'); fill(main, notThere('run', [['Runs', '/runs'], [shortId(id)]], h('p', { class: 'mono break' }, id))); } });
   signal.addEventListener('abort', () => { stop?.(); clearTimeout(timer); clearTimeout(redraw); clearTimeout(pause); });
 }

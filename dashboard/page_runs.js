@@ -1,9 +1,9 @@
 /* All runs, by filters that are part of the address. */
 import { h, fill } from './dom.js';
 import { icon } from './icons.js';
-import { pageHead, button, statuses, empty } from './ui.js';
+import { pageHead, button, statuses, empty, attempt } from './ui.js';
 import { runList, firstRun } from './runlist.js';
-import { changes, changeChosen, changeMatching, triggerRun } from './actions.js';
+import { changes, changeChosen, changeMatching, countMatching, triggerRun } from './actions.js';
 import { navigate } from './router.js';
 import { plural } from './format.js';
 import { suggestWorkflows } from './names.js';
@@ -64,7 +64,7 @@ function filterForm(params) {
     h('label', { class: 'filter' }, h('span', null, 'Created'), h('select', { name: 'within', value: params.get('within') ?? '' }, h('option', { value: '' }, 'At any time'), Object.keys(spans).map((key) => h('option', { value: key }, spans[key])))),
     h('label', { class: 'filter' }, h('span', null, 'Created after'), h('input', { type: 'datetime-local', name: 'created_after', value: params.get('created_after') ?? '' })),
     h('label', { class: 'filter' }, h('span', null, 'Created before'), h('input', { type: 'datetime-local', name: 'created_before', value: params.get('created_before') ?? '' })),
-    check('overdue', 'Overdue'), check('deleted', 'Deleted'),
+    h('div', { class: 'filter-checks' }, check('overdue', 'Overdue'), check('deleted', 'Deleted')),
     h('div', { class: 'filter-actions' }, button('Clear', { onclick: () => navigate('/runs') }), button('Apply', { kind: 'primary', type: 'submit' })));
   form.addEventListener('submit', (event) => {
     event.preventDefault();
@@ -86,7 +86,7 @@ function chips(params) {
       h('span', { class: 'muted' }, labels[name]), value === 'true' ? '' : spans[value] ?? value, icon('close')));
 }
 
-export function runsPage({ main, signal, query: params, title }) {
+export function runsPage({ main, signal, query: params, back, title }) {
   title('Runs');
   const filter = filterOf(params);
   const filtered = Object.keys(filter).length > 0;
@@ -104,16 +104,25 @@ export function runsPage({ main, signal, query: params, title }) {
     if (ids.length === 0) return;
     const names = filter.deleted ? ['restore'] : ['cancel', 'pause', 'resume', 'retry', 'delete'];
     let matching = false;
+    const chosen = `${plural(ids.length, 'run')} selected`;
     const act = async (name) => {
       const changed = matching ? await changeMatching(bulkFilter(filter), name) : await changeChosen(ids, name);
       if (changed) { list.clearSelection(); list.reload(); }
     };
-    const count = h('strong', null, `${plural(ids.length, 'run')} selected`);
-    const everything = filtered && h('button', { type: 'button', class: 'link', onclick: () => {
-      matching = !matching;
-      count.textContent = matching ? 'All that match are selected' : `${plural(ids.length, 'run')} selected`;
-      everything.textContent = matching ? 'Only those chosen' : 'Select all that match';
+    const count = h('strong', null, chosen);
+    const choose = (all) => {
+      matching = all;
+      count.textContent = all ? 'All that match are selected' : chosen;
+      everything.textContent = all ? 'Only those chosen' : 'Select all that match';
+    };
+    const everything = filtered && h('button', { type: 'button', class: 'link', onclick: async () => {
+      choose(!matching);
+      if (!matching) return;
+      const counted = await attempt(async () => { matched = await countMatching(bulkFilter(filter)); });
+      if (matching && counted) count.textContent = `All ${plural(matched, 'run')} that match are selected`;
+      else choose(false);
     } }, 'Select all that match');
+    let matched = 0;
     fill(bulk, count, everything, h('div', { class: 'bulk-actions' }, names.map((name) => button(changes[name].label, { icon: changes[name].icon, kind: changes[name].danger ? 'danger-text' : '', small: true, onclick: () => act(name) })),
       h('button', { type: 'button', class: 'icon-button', 'aria-label': 'Clear the selection', onclick: () => list.clearSelection() }, icon('close'))));
   }
@@ -121,8 +130,8 @@ export function runsPage({ main, signal, query: params, title }) {
   const nothing = () => (filtered
     ? empty('search', 'Nothing matches', h('p', { class: 'muted' }, 'No run fits these filters.'), button('Clear filters', { onclick: () => navigate('/runs') }))
     : firstRun());
-  const list = runList({ filter, signal, onSelection: offer, whenEmpty: nothing });
+  const list = runList({ filter, signal, back, onSelection: offer, whenEmpty: nothing });
   fill(main, pageHead('Runs', { actions: [opener, button('New run', { icon: 'plus', kind: 'primary', onclick: () => triggerRun(filter.workflow) })] }),
-    h('div', { class: 'toolbar' }, statusTabs(params)), narrowed && h('div', { class: 'chips' }, chips(params)), form, list.node, bulk);
+    h('div', { class: 'toolbar' }, statusTabs(params)), narrowed && h('div', { class: 'chips' }, chips(params)), form, h('div', { class: 'listing' }, bulk, list.node));
 }
 

@@ -1,8 +1,8 @@
 /* Settings: theme, tenant, tokens, the server. */
 import { h, fill } from './dom.js';
 import { get, post, remove, session, setToken, setTenant } from './api.js';
-import { pageHead, card, button, loading, table, tag, dialog, toast } from './ui.js';
-import { when, shortId } from './format.js';
+import { pageHead, card, button, loading, table, tag, dialog, toast, idText } from './ui.js';
+import { when } from './format.js';
 import { showSecret } from './dialogs.js';
 import { reload } from './router.js';
 
@@ -89,7 +89,7 @@ function tokens(signal) {
     }
     if (all.length === 0) return h('p', { class: 'muted pad' }, 'There are no tokens yet. As long as there are none, the server listens to this machine alone.');
     return table('Tokens', [
-      { name: 'Name', class: 'c-name', cell: (token) => [h('strong', null, token.name), h('div', { class: 'muted small mono' }, shortId(token.id))] },
+      { name: 'Name', class: 'c-name', cell: (token) => [h('strong', null, token.name), h('div', { class: 'muted small' }, idText(token.id))] },
       { name: 'State', cell: tokenState },
       { name: 'May', class: 'c-wide', cell: (token) => (token.roles ?? []).map((role) => h('span', { class: 'chip' }, role)) },
       { name: 'Made', class: 'c-num', cell: (token) => [when(token.created_at), token.created_by && h('div', { class: 'muted small' }, token.created_by)] },

@@ -1,7 +1,7 @@
 /* Tasks: questions of runs to people, and the form to answer them. */
 import { h, fill } from './dom.js';
 import { post } from './api.js';
-import { pageHead, button, tag, runLink, workflowLink, dialog, attempt, empty, toast, menu } from './ui.js';
+import { pageHead, button, tag, runLink, workflowLink, dialog, attempt, empty, command, toast, menu } from './ui.js';
 import { when, ms } from './format.js';
 import { jsonView, members } from './json.js';
 import { reload, navigate } from './router.js';
@@ -76,7 +76,7 @@ export function tasksPage({ main, signal, title, query: params }) {
   const ended = params.get('status') === 'ended';
   const tab = (label, on, path) => h('button', { type: 'button', 'aria-pressed': String(on), onclick: () => navigate(path) }, label);
   const none = ended ? () => empty('tasks', 'None has ended yet', h('p', { class: 'muted' }, 'Tasks that were answered or withdrawn stay here until their run is removed.'))
-    : () => empty('tasks', 'No tasks', h('p', { class: 'muted' }, 'No run waits for a person.'));
+    : () => empty('tasks', 'No tasks', h('p', { class: 'muted' }, 'No run waits for a person. A program that a worker runs asks one so:'), command('holdfast ask approval \'{"amount": 700}\' --title "Approve the discount" --role boss'));
   fill(main, pageHead('Tasks', { about: 'What runs wait for people to do.', actions: h('div', { class: 'tabs', role: 'group', 'aria-label': 'Which tasks' }, tab('To do', !ended, '/tasks'), tab('Ended', ended, '/tasks?status=ended')) }),
     pager('/v1/tasks', ended ? { status: 'completed,cancelled' } : { by_due: 'true' }, signal, { row: taskRow, label: 'Tasks', whenEmpty: none }));
 }

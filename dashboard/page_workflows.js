@@ -1,5 +1,5 @@
 /* Workflows, and one of them: its queue, its settings, its runs. */
-import { h, fill } from './dom.js';
+import { h, fill, refill } from './dom.js';
 import { get, post, put } from './api.js';
 import { pageHead, card, button, loading, table, tag, workflowLink, dialog, empty, command, notThere } from './ui.js';
 import { number, shortNumber, when, plural, parseDuration, duration } from './format.js';
@@ -19,9 +19,12 @@ function limits(one) {
   return found;
 }
 
+/* They are not for people to start, and come last. */
+const isEngines = (one) => one.name.startsWith('holdfast.');
+
 function state(one) {
   if (one.paused) return tag('paused', 'paused', 'Paused', 'No run is begun');
-  if (one.name.startsWith('holdfast.')) return tag('pending', 'settings', 'Engine', 'The engine’s own; any worker does it');
+  if (isEngines(one)) return tag('pending', 'settings', 'Engine', 'The engine’s own; any worker does it');
   if (!one.workers) return tag(one.due ? 'failed' : 'pending', one.due ? 'alert' : 'pending', 'No worker', 'No live worker serves it');
   return tag('succeeded', 'check', 'Served', plural(one.workers, 'live worker'));
 }
@@ -36,8 +39,9 @@ export function workflowsPage({ main, signal, title, query }) {
   const box = h('div');
   const search = h('input', { type: 'search', placeholder: 'Name begins with…', 'aria-label': 'Name begins with', value: query.get('prefix') ?? '', autocomplete: 'off', spellcheck: 'false' });
   const load = () => loading(box, async () => {
-    const all = (await get(`/v1/workflows${search.value ? `?prefix=${encodeURIComponent(search.value)}` : ''}`, { signal })).items;
-    if (all.length === 0) return search.value
+    const all = (await get(`/v1/workflows${search.value ? `?prefix=${encodeURIComponent(search.value)}` : ''}`, { signal })).items.sort((a, b) => Number(isEngines(a)) - Number(isEngines(b)));
+    const none = all.every(isEngines);
+    if (none && (all.length === 0 || !search.value)) return search.value
       ? empty('search', 'Nothing matches', h('p', { class: 'muted' }, 'No workflow begins so.'))
       : empty('workflows', 'No workflows yet', h('p', { class: 'muted' }, 'A workflow is a name with settings; workers say which names they serve:'), command('holdfast workflow create hello.greet.v1'));
     return h('div', { class: 'card' }, table('Workflows', [
@@ -47,7 +51,7 @@ export function workflowsPage({ main, signal, title, query }) {
       { name: 'Waiting', class: 'c-num', cell: (one) => amount(one.delayed, '') },
       { name: 'Running', class: 'c-num', cell: (one) => amount(one.leased, '') },
       { name: 'Failed', class: 'c-num', cell: (one) => amount(one.failed, 'bad') },
-      { name: 'Workers', class: 'c-num', cell: (one) => amount(one.workers, '') },
+      { name: 'Workers', class: 'c-num', cell: (one) => (isEngines(one) ? h('span', { class: 'muted' }, '–') : amount(one.workers, '')) },
       { name: 'Limits', class: 'c-wide muted', cell: (one) => limits(one).join(', ') },
     ], all, { rowLink: (one) => `/workflows/${encodeURIComponent(one.name)}` }));
   }, { rows: 8, kind: 'row' });
@@ -116,32 +120,32 @@ function pauseOrResume(one) {
 function tiles(one) {
   const tile = (label, value, href, tone) => h(href ? 'a' : 'div', { class: `tile ${tone ?? ''}`, href }, h('span', { class: 'tile-label' }, label), h('span', { class: 'tile-value' }, counted(value)));
   const runs = (filter) => `/runs?workflow=${encodeURIComponent(one.name)}&${filter}`;
-  return h('div', { class: 'tiles' }, tile('Due', one.due, runs('overdue=true')), tile('Delayed or waiting', one.delayed, runs('status=pending,waiting')), tile('Running', one.leased, runs('status=leased')),
-    tile('Failed', one.failed, runs('status=failed'), one.failed ? 'bad' : ''), tile('Workers', one.workers, '/workers', one.workers || !one.due ? '' : 'bad'));
+  return [tile('Due', one.due, runs('overdue=true')), tile('Delayed or waiting', one.delayed, runs('status=pending,waiting')), tile('Running', one.leased, runs('status=leased')),
+    tile('Failed', one.failed, runs('status=failed'), one.failed ? 'bad' : ''), tile('Workers', one.workers, '/workers', one.workers || !one.due ? '' : 'bad')];
 }
 
 function fact(name, value) {
   return h('div', { class: 'fact' }, h('dt', null, name), h('dd', null, value));
 }
 
-export function workflowPage({ main, signal, params, title }) {
+export function workflowPage({ main, signal, params, back, title }) {
   title(params.name);
-  const top = h('div');
+  const top = h('div', { class: 'tiles' });
   const head = h('div', null, pageHead(params.name, { crumbs: [['Workflows', '/workflows']] }));
   const side = h('div');
   const definition = h('div');
-  const list = runList({ filter: { workflow: params.name }, signal, label: 'Its runs', plain: true, whenEmpty: () => empty('runs', 'No runs yet', h('p', { class: 'muted' }, 'Trigger one:'), command(`holdfast trigger ${params.name} '{}'`)) });
+  const list = runList({ filter: { workflow: params.name }, signal, back, label: 'Its runs', plain: true, whenEmpty: () => empty('runs', 'No runs yet', h('p', { class: 'muted' }, 'Trigger one:'), command(`holdfast trigger ${params.name} '{}'`)) });
   const load = () => loading(top, async () => {
     const one = await get(pathOf(params.name), { signal });
-    fill(head, pageHead(one.name, { crumbs: [['Workflows', '/workflows']], extra: h('div', { class: 'run-sub' }, state(one)),
-      actions: [pauseOrResume(one), button('Settings', { icon: 'settings', onclick: () => settings(one) }), button('New run', { icon: 'plus', kind: 'primary', onclick: () => triggerRun(one.name) })] }));
-    fill(side, card('Settings', h('dl', { class: 'facts' },
+    refill(head, pageHead(one.name, { crumbs: [['Workflows', '/workflows']], extra: h('div', { class: 'run-sub' }, state(one)),
+      actions: [pauseOrResume(one), button('Settings', { icon: 'settings', onclick: () => settings(one) }), button('New run', { icon: 'plus', kind: one.paused ? '' : 'primary', onclick: () => triggerRun(one.name) })] }));
+    refill(side, card('Settings', h('dl', { class: 'facts' },
       fact('Attempts', one.max_attempts), fact('Pauses', `${span(one.retry_base)}, doubling to ${span(one.retry_cap)}`), fact('Lease', span(one.lease)), fact('Deadline', one.timeout && one.timeout !== '0s' ? span(one.timeout) : 'none'),
       fact('Finished runs are kept', one.retention && one.retention !== '0s' ? span(one.retention) : 'for ever'), fact('Limits', limits(one).map((text) => h('div', null, text)).concat(limits(one).length ? [] : ['none'])),
       one.dead_letter && fact('When one has failed', workflowLink(one.dead_letter)), fact('Made', when(one.created_at)), fact('Changed', when(one.updated_at)))));
     fill(definition, one.definition && card('Definition', h('pre', { class: 'json', tabindex: '0', role: 'group', 'aria-label': 'Definition' }, one.definition)));
     return tiles(one);
-  }, { rows: 1, kind: 'tile', missing: () => {
+  }, { rows: 5, kind: 'tile', missing: () => {
     title('No such workflow');
     clearInterval(again);
     fill(main, notThere('workflow', [['Workflows', '/workflows']], h('p', { class: 'mono break' }, params.name)));

@@ -21,12 +21,12 @@ function match(path) {
   return { page: null, params: {} };
 }
 
-function open(restore) {
+function open(restore, back = false) {
   const { page, params } = match(location.pathname.replace(/(.)\/$/, '$1'));
   current?.controller.abort();
   const controller = new AbortController();
   current = { controller, page };
-  show({ page, params, query: new URLSearchParams(location.search), signal: controller.signal, restore });
+  show({ page, params, query: new URLSearchParams(location.search), signal: controller.signal, restore, back });
 }
 
 export function navigate(path, { replace = false } = {}) {
@@ -44,7 +44,7 @@ export function reload() {
 
 export function start(showPage) {
   show = showPage;
-  addEventListener('popstate', (event) => open(event.state?.scroll ?? 0));
+  addEventListener('popstate', (event) => open(event.state?.scroll ?? 0, true));
   document.addEventListener('click', (event) => {
     const link = event.target.closest?.('a[href]');
     if (!link || event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;

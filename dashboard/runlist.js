@@ -1,11 +1,12 @@
 /* A list of runs by pages, which learns of what happens to the runs that it shows. */
-import { h, fill, reconcile } from './dom.js';
+import { h, fill, refill, reconcile } from './dom.js';
 import { icon } from './icons.js';
-import { get, query, follow, isAbort } from './api.js';
-import { badge, skeleton, problemBox, button, empty, command } from './ui.js';
-import { when, age, duration, ms, shortId, plural } from './format.js';
+import { get, query, follow, isAbort, session } from './api.js';
+import { badge, skeleton, problemBox, button, empty, command, idText } from './ui.js';
+import { when, age, duration, ms, shortId, number, plural } from './format.js';
 
-const PAGE = 50;
+const FIRST_PAGE = 50, NEXT_PAGES = 100;
+const AUTOMATIC = 2000;  /* runs that scrolling brings; then somebody must ask for more */
 const MOST_AT_ONCE = 12; /* runs that are read again after they changed */
 
 export const pageOf = (filter, extra) => `/v1/runs${query({ ...filter, ...extra })}`;
@@ -41,26 +42,38 @@ function cells(run, selected, onSelect, plain) {
       h('div', { class: 'run-name' }, h('span', { class: 'run-title' }, plain ? h('a', { href: `/runs/${run.id}`, title: run.key }, run.key ?? shortId(run.id)) : [h('a', { href: `/runs/${run.id}` }, run.workflow), run.key && h('span', { class: 'run-key', title: run.key }, run.key)]),
         (run.tags ?? []).slice(0, 3).map((text) => h('span', { class: 'chip' }, text))),
       h('div', { class: `run-lately ${run.status === 'failed' ? 'bad' : 'muted'}` }, lately(run))),
-    h('td', { class: 'c-id mono muted', title: run.id }, shortId(run.id)),
+    h('td', { class: 'c-id muted' }, idText(run.id, true)),
     h('td', { class: 'c-num' }, run.attempt > 1 || run.status === 'failed' ? `${run.attempt}/${run.max_attempts}` : h('span', { class: 'muted' }, run.attempt || '–')),
     h('td', { class: 'c-num' }, tookOf(run)),
     h('td', { class: 'c-num c-when' }, when(run.created_at)),
   ];
 }
 
-/* onSelection(ids): runs can be chosen; whenEmpty() gives what is shown then; plain: all are of one workflow, which is not repeated. */
-export function runList({ filter, signal, onSelection, whenEmpty, label = 'Runs', plain = false }) {
-  const body = h('tbody');
-  const more = h('div', { class: 'list-more' });
+/* The list that was left last, for those who go back to it. */
+let kept = null;
+
+/* onSelection(ids): runs can be chosen; whenEmpty() gives what is shown then; plain: all are of one workflow, which is not
+ * repeated; back: somebody returns to it, and finds it as it was left.
+ *
+ * A page that is far from what is seen is an empty box of its height: however far one goes down, the document has some
+ * hundred rows. What happens to the runs of such a page is read when it comes near again. */
+export function runList({ filter, signal, onSelection, whenEmpty, label = 'Runs', plain = false, back = false }) {
+  const moreButton = button('Load more', { onclick: () => { automatic = runs.size + AUTOMATIC; loadMore(); } });
+  const moreNote = h('span', { class: 'muted', role: 'status' });
+  const more = h('div', { class: 'list-more', hidden: true }, moreNote, moreButton);
   const fresh = h('div', { class: 'list-fresh' });
-  const all = onSelection && h('input', { type: 'checkbox', 'aria-label': 'Select all that are shown', onclick: (event) => selectShown(event.target.checked) });
+  const all = onSelection && h('input', { type: 'checkbox', 'aria-label': 'Select all that are listed', onclick: (event) => selectListed(event.target.checked) });
   const head = h('thead', null, h('tr', null, onSelection && h('td', { class: 'c-check' }, all),
     ['Status', 'Run', 'Id', 'Attempt', 'Took', 'Created'].map((name, i) => h('th', { scope: 'col', class: ['c-status', 'c-run', 'c-id', 'c-num', 'c-num', 'c-num c-when'][i] }, name))));
-  const tableBox = h('div', { class: 'table-wrap run-list' }, h('table', { class: 'table', 'aria-label': label }, head, body));
+  const table = h('table', { class: 'table', 'aria-label': label }, head);
+  const tableBox = h('div', { class: 'table-wrap run-list' }, table);
   const box = h('div', { class: 'run-list-box' }, fresh, tableBox, more);
   const runs = new Map();
+  const pages = []; /* { cursor, ids, body, far, height (0: its rows are there), stale, first (row) } */
+  const pageById = new Map();
   const selected = new Set();
-  let next = null, busy = false, lastClicked = null, created = 0;
+  const key = JSON.stringify([filter, session.token, session.tenant]);
+  let next = null, busy = false, lastClicked = null, created = 0, automatic = AUTOMATIC;
 
   function select(id, on, range) {
     const ids = [...runs.keys()];
@@ -75,7 +88,7 @@ export function runList({ filter, signal, onSelection, whenEmpty, label = 'Runs'
     onSelection([...selected]);
   }
 
-  function selectShown(on) {
+  function selectListed(on) {
     selected.clear();
     if (on) for (const id of runs.keys()) selected.add(id);
     show();
@@ -87,7 +100,7 @@ export function runList({ filter, signal, onSelection, whenEmpty, label = 'Runs'
   }
 
   function make(run) {
-    const row = h('tr', { 'data-row': '', 'data-href': `/runs/${run.id}` });
+    const row = h('tr', { 'data-row': '', 'data-href': `/runs/${run.id}`, 'data-id': run.id });
     update(row, run);
     return row;
   }
@@ -102,58 +115,143 @@ export function runList({ filter, signal, onSelection, whenEmpty, label = 'Runs'
     row.dataset.state = state(run);
     row.dataset.revision = run.revision;
     row.classList.toggle('selected', selected.has(run.id));
-    fill(row, cells(run, selected.has(run.id), onSelection && select, plain));
+    refill(row, cells(run, selected.has(run.id), onSelection && select, plain));
+  }
+
+  /* ---- Pages ---- */
+
+  const near = new IntersectionObserver((entries) => {
+    for (const entry of entries) for (const page of pages) if (page.body === entry.target) page.far = !entry.isIntersecting;
+    for (const page of pages) {
+      if (page.height && !page.far) unfold(page);
+      else if (!page.height && page.far && !page.body.querySelector('.current, :focus')) fold(page);
+    }
+  }, { rootMargin: '1200px' });
+
+  function addPage(cursor, ids, height = 0) {
+    const page = { cursor, ids, body: h('tbody'), far: height > 0, height, stale: height > 0, first: 2 };
+    const before = pages.at(-1);
+    if (before) page.first = before.first + before.ids.length;
+    for (const id of ids) pageById.set(id, page);
+    pages.push(page);
+    if (height) showFolded(page);
+    table.append(page.body);
+    near.observe(page.body);
+  }
+
+  function dropPages(from) {
+    for (const page of pages.splice(from)) {
+      near.unobserve(page.body);
+      page.body.remove();
+      for (const id of page.ids) pageById.delete(id);
+    }
+  }
+
+  function showFolded(page) {
+    fill(page.body, h('tr', { class: 'fold', 'aria-hidden': 'true' }, h('td', { colspan: '7', style: { height: `${page.height}px` } })));
+  }
+
+  function fold(page) {
+    page.height = page.body.offsetHeight;
+    if (page.height) showFolded(page);
+  }
+
+  function unfold(page) {
+    page.height = 0;
+    fill(page.body);
+    showPage(page);
+    if (page.stale) readAgain(page);
+  }
+
+  function showPage(page) {
+    reconcile(page.body, page.ids.map((id) => runs.get(id)), (run) => run.id, make, update);
+    [...page.body.rows].forEach((row, i) => { row.ariaRowIndex ??= page.first + i; });
   }
 
   function show() {
-    reconcile(body, [...runs.values()], (run) => run.id, make, update);
+    for (const page of pages) if (!page.height) showPage(page);
+    table.setAttribute('aria-rowcount', next ? -1 : runs.size + 1);
     if (all) {
       all.checked = selected.size > 0 && selected.size === runs.size;
       all.indeterminate = selected.size > 0 && selected.size < runs.size;
     }
-    fill(more, next && button('Load more', { onclick: loadMore }), busy && h('span', { class: 'muted' }, 'Loading…'));
+    showMore();
+  }
+
+  function showMore() {
+    if (moreButton.parentNode !== more) fill(more, moreNote, moreButton);
+    more.hidden = !next;
+    moreButton.hidden = busy;
+    moreNote.textContent = busy ? 'Loading…' : next && runs.size >= automatic ? `The newest ${number(runs.size)} are listed` : '';
+  }
+
+  function showInstead(...nodes) {
+    fill(more, nodes);
+    more.hidden = false;
+  }
+
+  function take(cursor, page) {
+    for (const run of page.items) runs.set(run.id, run);
+    next = page.next;
+    addPage(cursor, page.items.map((run) => run.id));
   }
 
   async function loadMore() {
     if (busy || !next) return;
     busy = true;
-    show();
+    showMore();
     try {
-      const page = await get(pageOf(filter, { cursor: next, limit: PAGE }), { signal, headers: BRIEF });
-      for (const run of page.items) runs.set(run.id, run);
-      next = page.next;
+      take(next, await get(pageOf(filter, { cursor: next, limit: NEXT_PAGES }), { signal, headers: BRIEF }));
     } catch (error) {
-      if (!isAbort(error)) fill(more, problemBox(error, loadMore));
+      if (!isAbort(error)) showInstead(problemBox(error, loadMore));
       return;
     } finally {
       busy = false;
     }
     show();
+    observer.unobserve(more); /* which tells anew whether it is in sight: who holds the End key down never leaves it */
+    observer.observe(more);
   }
 
   async function load() {
-    if (runs.size === 0) fill(body, h('tr', null, h('td', { colspan: '7' }, skeleton(8, 'row'))));
+    const waits = h('tbody', null, h('tr', null, h('td', { colspan: '7' }, skeleton(8, 'row'))));
+    if (runs.size === 0) table.append(waits);
     box.setAttribute('aria-busy', 'true');
     try {
-      const page = await get(pageOf(filter, { limit: PAGE }), { signal, headers: BRIEF });
+      const page = await get(pageOf(filter, { limit: FIRST_PAGE }), { signal, headers: BRIEF });
       runs.clear();
-      for (const run of page.items) runs.set(run.id, run);
+      dropPages(0);
+      take(null, page);
       for (const id of selected) if (!runs.has(id)) selected.delete(id);
-      next = page.next;
       created = 0;
+      automatic = AUTOMATIC;
       fill(fresh);
       tableBox.hidden = runs.size === 0;
-      fill(body, ...[...body.children].filter((row) => row.dataset.key));
       show();
-      if (runs.size === 0) fill(more, whenEmpty?.() ?? empty('runs', 'No runs', h('p', { class: 'muted' }, 'Nothing matches.')));
+      if (runs.size === 0) showInstead(whenEmpty?.() ?? empty('runs', 'No runs', h('p', { class: 'muted' }, 'Nothing matches.')));
       onSelection?.([...selected]);
     } catch (error) {
       if (isAbort(error)) return;
       tableBox.hidden = true;
-      fill(more, problemBox(error, () => { tableBox.hidden = false; fill(more); load(); }));
+      showInstead(problemBox(error, () => { tableBox.hidden = false; showMore(); load(); }));
     } finally {
+      waits.remove();
       box.removeAttribute('aria-busy');
     }
+  }
+
+  /* ---- What happens ---- */
+
+  /* A page in one request. What left it stays until the list is loaded anew; what is new in the first is offered. */
+  async function readAgain(page) {
+    page.stale = false;
+    try {
+      const { items } = await get(pageOf(filter, { cursor: page.cursor, limit: page.ids.length }), { signal, headers: BRIEF });
+      for (const run of items) if (runs.has(run.id)) runs.set(run.id, run);
+      created += page === pages[0] ? items.filter((run) => !runs.has(run.id)).length : 0;
+      if (created) offerNew();
+      show();
+    } catch { page.stale = true; }
   }
 
   /* What happened to runs that are shown is read again, a little later and all at once. */
@@ -171,6 +269,15 @@ export function runList({ filter, signal, onSelection, whenEmpty, label = 'Runs'
     if (changed.size > 0) timer ??= setTimeout(readChanged, 400);
   }
 
+  function hearOf(id) {
+    const page = pageById.get(id);
+    if (page.height) page.stale = true;
+    else {
+      changed.add(id);
+      timer ??= setTimeout(readChanged, 400);
+    }
+  }
+
   function offerNew() {
     fill(fresh, h('button', { type: 'button', class: 'button primary small', onclick: () => { load(); scrollTo(0, 0); } }, icon('refresh'), h('span', null, `Show ${plural(created, 'new run')}`)));
   }
@@ -183,22 +290,34 @@ export function runList({ filter, signal, onSelection, whenEmpty, label = 'Runs'
   function hear({ name, data }) {
     if (name !== 'event') return;
     const event = JSON.parse(data);
-    if (runs.has(event.run)) {
-      changed.add(event.run);
-      timer ??= setTimeout(readChanged, 400);
-    } else if (event.kind === 'lifecycle' && event.name === 'created' && matches(event)) {
+    if (runs.has(event.run)) hearOf(event.run);
+    else if (event.kind === 'lifecycle' && event.name === 'created' && matches(event)) {
       created++;
       if (runs.size === 0) load();
       else offerNew();
     }
   }
 
-  const observer = new IntersectionObserver((entries) => { if (entries.some((entry) => entry.isIntersecting) && runs.size < 2000) loadMore(); }, { rootMargin: '400px' });
+  function restore() {
+    for (const run of kept.runs) runs.set(run.id, run);
+    for (const { cursor, ids, height } of kept.pages) addPage(cursor, ids, height);
+    ({ next, automatic } = kept);
+    show();
+  }
+
+  const observer = new IntersectionObserver((entries) => { if (entries.some((entry) => entry.isIntersecting) && runs.size < automatic) loadMore(); }, { rootMargin: '400px' });
   observer.observe(more);
   const stop = follow(`/v1/stream${query({ workflow: filter.workflow })}`, { onEvent: hear });
-  signal.addEventListener('abort', () => { stop(); observer.disconnect(); clearTimeout(timer); });
-  load();
-  return { node: box, reload: load, clearSelection: () => selectShown(false) };
+  signal.addEventListener('abort', () => {
+    if (runs.size > 0 && pages[0].body.isConnected) kept = { key, next, automatic, runs: [...runs.values()], pages: pages.map(({ cursor, ids, height, body }) => ({ cursor, ids, height: height || body.offsetHeight })) };
+    stop();
+    observer.disconnect();
+    near.disconnect();
+    clearTimeout(timer);
+  });
+  if (back && kept?.key === key) restore();
+  else load();
+  return { node: box, reload: load, clearSelection: () => selectListed(false) };
 }
 
 export function firstRun() {

@@ -1,5 +1,5 @@
 /* The pieces that pages are made of. */
-import { h, fill } from './dom.js';
+import { h, fill, refill } from './dom.js';
 import { icon } from './icons.js';
 import { isAbort, session } from './api.js';
 import { shortId } from './format.js';
@@ -39,8 +39,11 @@ export function runLink(id, text) {
   return h('a', { href: `/runs/${id}`, class: text ? null : 'mono' , title: id }, text ?? shortId(id));
 }
 
-export function idText(id) {
-  return h('span', { class: 'id' }, h('span', { class: 'mono', title: id }, shortId(id)), copyButton(id, 'Copy id'));
+/* In a row it is copied with the pointer or by its key, and is no stop of the way through the page. */
+export function idText(id, inRow = false) {
+  const copy = copyButton(id, 'Copy id');
+  if (inRow) copy.tabIndex = -1;
+  return h('span', { class: 'id' }, h('span', { class: 'mono', title: id }, shortId(id)), copy);
 }
 
 export function workflowLink(name) {
@@ -78,7 +81,7 @@ export function empty(iconName, title, ...text) {
 /* A page about something that is not there. */
 export function notThere(what, crumbs, ...text) {
   return [pageHead(`No such ${what}`, { crumbs }), empty('search', `This ${what} is not here`, text,
-    h('p', { class: 'muted' }, `It may be mistyped, removed, or of another tenant than ${session.token ? 'yours' : `“${session.tenant ?? 'default'}”`}.`))];
+    h('p', { class: 'muted' }, `It may be mistyped, removed, or of another tenant than ${session.token ? 'yours' : `“${session.tenant ?? 'default'}”`}.`), h('a', { class: 'button', href: crumbs[0][1] }, `All ${what}s`))];
 }
 
 export function command(text) {
@@ -89,15 +92,18 @@ export function skeleton(rows = 6, kind = 'line') {
   return h('div', { class: 'skeletons', 'aria-hidden': 'true' }, Array.from({ length: rows }, (_, i) => h('div', { class: `skeleton ${kind} w${i % 3}` })));
 }
 
+/* While the server is away the banner says so, and what is shown stays. */
+const isAway = (error) => error.status === 0 || error.status === 503;
+
 export function problemBox(error, retry) {
+  if (isAway(error)) return h('div', { class: 'problem away', role: 'status' }, icon('waiting'),
+    h('div', null, h('strong', null, `Waiting for the ${error.status ? 'store' : 'server'}`), h('p', { class: 'muted' }, 'This is filled as soon as it answers.')), retry && button('Try again', { icon: 'refresh', onclick: retry }));
   return h('div', { class: 'problem', role: 'alert' }, icon('alert'),
     h('div', null, h('strong', null, error.title ?? 'Something went wrong'), error.detail && h('p', null, error.detail),
       !error.title && h('p', null, String(error.message ?? error)), error.status > 0 && h('p', { class: 'muted small' }, `HTTP ${error.status}${error.name ? ` · ${error.name}` : ''}`)),
     retry && button('Try again', { icon: 'refresh', onclick: retry }));
 }
 
-/* While the server is away the banner says so, and what is shown stays. */
-const isAway = (error) => error.status === 0 || error.status === 503;
 const showsSomething = (box) => box.firstChild && !box.querySelector(':scope > .skeletons, :scope > .problem');
 
 /* Shows a skeleton, then what `load` gives, or the problem with a way to try again; `missing` gives what is shown when
@@ -107,7 +113,7 @@ export async function loading(box, load, { rows = 6, kind, missing } = {}) {
   box.setAttribute('aria-busy', 'true');
   try {
     const made = await load();
-    if (made !== undefined) fill(box, made);
+    if (made !== undefined) refill(box, made);
   } catch (error) {
     if (isAbort(error) || (isAway(error) && showsSomething(box))) return;
     fill(box, missing && error.status === 404 ? missing(error) : problemBox(error, () => { fill(box); loading(box, load, { rows, kind, missing }); }));
@@ -197,7 +203,7 @@ export function dialog({ title, body, fields = [], action = 'OK', danger = false
     function close(value) {
       box.close();
       box.remove();
-      before?.focus?.();
+      (before?.isConnected ? before : document.getElementById('main')).focus({ preventScroll: true });
       resolve(value);
     }
     form.addEventListener('submit', async (event) => {
@@ -256,13 +262,19 @@ export function menu(label, items) {
     removeEventListener('scroll', away, { capture: true });
     if (back) opener.focus();
   }
+  opener.addEventListener('keydown', (event) => { if (event.key === 'ArrowDown' && list.hidden) { event.preventDefault(); open(); } });
   list.addEventListener('keydown', (event) => {
     const buttons = [...list.children];
     const at = buttons.indexOf(document.activeElement);
     if (event.key === 'ArrowDown') buttons[(at + 1) % buttons.length].focus();
     else if (event.key === 'ArrowUp') buttons[(at + buttons.length - 1) % buttons.length].focus();
+    else if (event.key === 'Home') buttons[0].focus();
+    else if (event.key === 'End') buttons.at(-1).focus();
     else if (event.key === 'Escape') close();
-    else return;
+    else {
+      if (event.key === 'Tab') close(); /* and on, from the button that opened it */
+      return;
+    }
     event.preventDefault();
     event.stopPropagation();
   });

@@ -1,46 +1,14 @@
 // The dashboard in a real browser, on a real server. Speaks TAP. F12.
-import { readFileSync } from 'node:fs';
+//
+//   dashboard.sh [PATTERN]          the tests whose name has PATTERN
+//   HOLDFAST_SCREENSHOTS=DIRECTORY  also writes a PNG of every page in every state and look
+//   HOLDFAST_TIMES=1                tells how long each test took
 import { createServer } from 'node:http';
-import { World, openBrowser, axeSource, hostile, until } from './world.mjs';
-
-const tests = [];
-const test = (name, body) => tests.push({ name, body });
-const check = (ok, what) => { if (!ok) throw new Error(what); };
-
-let browser, world;
-
-// A page whose errors are complaints; what the server refuses on purpose is none, as by 503 while it stops.
-const refused = /status of (400|401|404|503) |ERR_CONNECTION|ERR_EMPTY|ERR_INCOMPLETE/;
-
-function opener(complaints, contexts) {
-  return async (path, { base, ...options } = {}) => {
-    const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, reducedMotion: 'reduce', ...options });
-    contexts.push(context);
-    const page = await context.newPage();
-    page.on('pageerror', (error) => complaints.push(`${path}: ${error.message}`));
-    page.on('console', (message) => { if (message.type() === 'error' && !refused.test(message.text())) complaints.push(`${path}: ${message.text()}`); });
-    if (path) await page.goto((base ?? world.url) + path);
-    return page;
-  };
-}
-
-const rows = (page) => page.locator('.run-list tbody tr[data-row]');
-const places = () => ['/', '/runs', `/runs/${world.order}`, `/runs/${world.failed}`, '/workflows', '/workflows/mail.send.v1', '/schedules', '/workers', '/tasks', '/dead-letters', '/outbox', '/settings'];
-
-async function settle(page) {
-  await page.waitForFunction(() => document.querySelector('#main h1, #main h2') && !document.querySelector('#main [aria-busy], #main .skeleton'), null, { timeout: 60000 });
-}
-
-async function axe(page) {
-  if (!(await page.evaluate(() => Boolean(window.axe)))) await page.evaluate(axeText);
-  const result = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }));
-  return result.violations.map(({ id, nodes }) => `${id}: ${nodes[0].html.slice(0, 120)} ${nodes[0].failureSummary?.slice(0, 200)}`);
-}
-
-// As a link does it, without loading the page anew.
-async function goWithin(page, path) {
-  await page.evaluate((to) => { history.pushState(null, '', to); dispatchEvent(new PopStateEvent('popstate')); }, path);
-}
+import { World, hostile, until } from './world.mjs';
+import { tests, test, check, begin, end, opener, world, rows, places, settle, axe, goWithin } from './harness.mjs';
+import './many.mjs';
+import './mail.mjs';
+import './keyboard.mjs';
 
 // Every page: it has one heading and a title, fits the screen, and axe finds nothing.
 for (const [shape, loads, options] of [['on a wide screen, in light', true, { colorScheme: 'light' }], ['on a phone, in dark', false, { colorScheme: 'dark', viewport: { width: 375, height: 812 }, hasTouch: true }]]) {
@@ -82,7 +50,7 @@ test('a deep link is still there after a reload, and the list pages by its curso
   const page = await open('/runs?workflow=list.pages.v1');
   await until(async () => (await rows(page).count()) >= 50, 'a first page is shown');
   await page.mouse.wheel(0, 5000);
-  await until(async () => (await rows(page).count()) >= 100, 'a second page follows');
+  await page.locator('.run-list', { hasText: 'load-0' }).waitFor();
   await page.reload();
   await until(async () => (await rows(page).count()) >= 50, 'the list is there again');
   check(page.url().endsWith('/runs?workflow=list.pages.v1'), page.url());
@@ -305,7 +273,7 @@ test('chosen runs are changed together, after a question', async (open) => {
   for (let i = 0; i < 3; i++) ids.push(await world.trigger('mail.send.v1', { key: `bulk-${i}`, tags: ['bulk'] }));
   const page = await open('/runs?tag=bulk');
   await until(async () => (await rows(page).count()) === 3, 'they are listed');
-  await page.getByLabel('Select all that are shown').check();
+  await page.getByLabel('Select all that are listed').check();
   await page.locator('.bulk').getByText('3 runs selected').waitFor();
   await page.locator('.bulk').getByRole('button', { name: 'Cancel' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Cancel 3 runs' }).click();
@@ -317,7 +285,7 @@ test('chosen runs are changed together, after a question', async (open) => {
 test('all that match are changed by the filter', async (open) => {
   const page = await open('/runs?workflow=bulk.load.v1');
   await until(async () => (await rows(page).count()) >= 50, 'they are listed');
-  await page.getByLabel('Select all that are shown').check();
+  await page.getByLabel('Select all that are listed').check();
   await page.getByRole('button', { name: 'Select all that match' }).click();
   await page.locator('.bulk').getByRole('button', { name: 'Delete' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Delete 120 runs' }).click();
@@ -338,7 +306,7 @@ test('a change of all that match goes on where the server stopped, until it is c
   });
   await page.goto(`${world.url}/runs?workflow=list.pages.v1`);
   await until(async () => (await rows(page).count()) >= 50, 'they are listed');
-  await page.getByLabel('Select all that are shown').check();
+  await page.getByLabel('Select all that are listed').check();
   await page.getByRole('button', { name: 'Select all that match' }).click();
   await page.locator('.bulk').getByRole('button', { name: 'Cancel' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Cancel 120 runs' }).click();
@@ -548,8 +516,33 @@ test('a store without runs says what to type', async (open) => {
     await page.getByText('holdfast trigger').first().waitFor();
     await page.goto(`${fresh.url}/runs`);
     await page.getByText('No runs yet').waitFor();
+    for (const [path, step] of [['/workflows', 'holdfast workflow create'], ['/schedules', 'holdfast schedule create'], ['/workers', 'holdfast worker'], ['/tasks', 'holdfast ask'], ['/outbox', 'holdfast subscription create']]) {
+      await goWithin(page, path);
+      await settle(page);
+      await page.locator('.command', { hasText: step }).waitFor();
+      const violations = await axe(page);
+      check(violations.length === 0, `${path}: ${violations.join('\n')}`);
+    }
   } finally {
     await fresh.close();
+  }
+});
+
+test('what a server that errs says is shown below the heading, and it is asked again', async (open) => {
+  const page = await open(null, { expected: /status of 500/ });
+  let errs = true;
+  await page.route('**/v1/**', (route) => (errs ? route.fulfill({ status: 500, contentType: 'application/problem+json', body: '{"type":"urn:holdfast:problem:internal","title":"the disk is full","status":500,"detail":null}' }) : route.continue()));
+  for (const [path, heading] of [['/', 'Overview'], ['/runs', 'Runs'], [`/runs/${world.failed}`, 'Run'], ['/workflows', 'Workflows'], ['/dead-letters', 'Dead letters']]) {
+    errs = true;
+    await page.goto(world.url + path);
+    await page.getByRole('heading', { level: 1, name: heading, exact: true }).waitFor();
+    await page.getByRole('alert').getByText('the disk is full').first().waitFor();
+    const violations = await axe(page);
+    check(violations.length === 0, `${path}: ${violations.join('\n')}`);
+    errs = false;
+    await page.getByRole('button', { name: 'Try again' }).first().click();
+    await page.getByRole('alert').first().waitFor({ state: 'detached' });
+    await settle(page);
   }
 });
 
@@ -718,7 +711,7 @@ test('a subscription is made, shows its secret once, is parked and deleted', asy
   await page.getByRole('button', { name: 'New subscription' }).click();
   await page.getByLabel('Name').fill('billing');
   await page.getByLabel('URL').fill('http://127.0.0.1:9/hook');
-  await page.getByLabel('Events', { exact: true }).fill('order.*, holdfast.*');
+  await page.getByRole('dialog').getByLabel('Events', { exact: true }).fill('order.*, holdfast.*');
   await page.getByRole('button', { name: 'Save' }).click();
   check(/^whsec_/.test((await page.getByLabel('Secret', { exact: true }).innerText()).trim()), 'no secret is shown');
   await page.getByRole('button', { name: 'I have copied it' }).click();
@@ -787,7 +780,6 @@ test('the policy of the page allows nothing inline, and the assets are small', a
 // ---- Running them, a few at a time ----
 
 const AT_ONCE = 4;
-const axeText = readFileSync(axeSource(), 'utf8');
 
 async function run({ name, body }, number) {
   const complaints = [], contexts = [];
@@ -807,22 +799,16 @@ async function run({ name, body }, number) {
 }
 
 async function main() {
+  await import('./workers.mjs'); // the last ones: a worker that was killed at the start is dead by then
+  if (process.env.HOLDFAST_SCREENSHOTS) (await import('./screenshots.mjs')).register(process.env.HOLDFAST_SCREENSHOTS);
   const pattern = new RegExp(process.argv[2] ?? '.');
   const chosen = tests.filter(({ name }) => pattern.test(name));
   console.log(`1..${chosen.length}`);
-  browser = await openBrowser();
-  world = await World.open({ order: true });
-  await world.fill();
-  await world.fillOrder();
-  for (const name of ['bulk.load.v1', 'list.pages.v1']) {
-    await world.ask('PUT', `/v1/workflows/${name}`, { paused: true });
-    await world.ask('POST', '/v1/runs/batch', { runs: Array.from({ length: 120 }, (_, i) => ({ workflow: name, key: `load-${i}` })) });
-  }
+  await begin();
   let next = 0, failed = 0;
   const work = async () => { while (next < chosen.length) { const number = ++next; if (!(await run(chosen[number - 1], number))) failed++; } };
   await Promise.all(Array.from({ length: AT_ONCE }, work));
-  await browser.close();
-  await world.close();
+  await end();
   process.exitCode = failed ? 1 : 0;
 }
 

@@ -79,6 +79,31 @@ export class World {
     return (await this.ask('POST', '/v1/runs', { workflow, ...members })).id;
   }
 
+  // Many runs at once, in pieces that the server takes.
+  async load(workflow, count, members = {}) {
+    for (let at = 0; at < count; at += 10000) {
+      await this.ask('POST', '/v1/runs/batch', { runs: Array.from({ length: Math.min(10000, count - at) }, (_, i) => ({ workflow, key: `load-${at + i}`, ...members })) });
+    }
+  }
+
+  // A worker that is killed while it holds nothing; its heartbeat is overdue some time later.
+  async loseWorker() {
+    const child = this.start(program, ['worker', '--exec', 'lost.*=./charge.sh']);
+    const mine = (worker) => worker.pid === child.pid;
+    this.lost = await until(async () => (await this.ask('GET', '/v1/workers')).items.find(mine), () => `the worker is listed: ${child.said}`);
+    child.kill('SIGKILL');
+  }
+
+  // A run that failed on a signal until that was taken from it. Only it is due of its workflow, which nobody else serves.
+  async poison(workflow, signal) {
+    await this.ask('PUT', `/v1/workflows/${workflow}`, {});
+    const id = await this.trigger(workflow, { key: signal.id, max_attempts: 100 });
+    await this.ask('POST', `/v1/runs/${id}/signals`, signal);
+    execFileSync(process.env.HOLDFAST_POISON, [this.store, workflow, signal.id]);
+    const { items: [letter] } = await this.ask('GET', `/v1/dead-letters?run=${id}`);
+    return { run: id, letter };
+  }
+
   async status(id, wanted) {
     return until(async () => {
       const run = await this.ask('GET', `/v1/runs/${id}`);
