@@ -111,6 +111,7 @@ static void flush_claim(struct hf__ears *ears, struct hf__op *claim)
     bool unknown = false;
     int64_t began = hf__monotonic_us();
     hf__op_begin(claim, began);
+    claim->flushed_at = began;
     hf_code code = hf__flush(&ears->flusher, &claim, 1, &unknown, &err);
     hf__metrics_flush(ears->options.metrics, 1, hf__monotonic_us() - began);
     if (code != HF_OK && unknown)

@@ -307,6 +307,8 @@ static hf_code flush(struct hf__group *group, struct hf__op **ops, size_t count,
                      hf_error *err)
 {
     int64_t began = hf__monotonic_us();
+    for (size_t i = 0; i < count; i++)
+        ops[i]->flushed_at = began;
     if (group->looked_at) /* what came before it, as an outage, was no look */
         group->looked_at = began;
     hf_code code = hf__flush(&group->flusher, ops, count, unknown, err);

@@ -142,7 +142,9 @@ struct hf__op {
         } task;
     };
 
-    bool decided;     /* out: code holds */
+    bool decided; /* out: code holds */
+    /* Out, monotonic us: when the flush began that decided it. What the store granted in it was granted after that. */
+    int64_t flushed_at;
     hf_code code;     /* out */
     hf_error *error;  /* out; NULL: not wanted */
     hf__op_done done; /* called once, from a flusher's thread, when it is decided */

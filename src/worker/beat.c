@@ -165,11 +165,10 @@ static void lose(hf_worker *worker, const hf_held *held)
 /* A run that is being committed looks lost once the commit has happened; only its commit knows. */
 static void heed_answer(hf_worker *worker, const struct pulse *pulse)
 {
-    int64_t now = hf__monotonic_us();
     pthread_mutex_lock(&worker->lock);
     for (hf_ctx *turn = worker->held; turn; turn = turn->older)
         if (turn->extended_at == pulse->at)
-            turn->granted_at = now;
+            turn->granted_at = pulse->errand.op.flushed_at;
     for (size_t i = 0; i < pulse->count; i++)
         if (pulse->held[i].code == HF_STALE || pulse->held[i].code == HF_RUN_CANCELLED)
             lose(worker, &pulse->held[i]);

@@ -111,7 +111,7 @@ static void init_turn(hf_ctx *turn, struct hf__haul *haul, const hf_claimed *cla
     turn->master = master;
     turn->deadline = deadline_of(haul, claimed);
     turn->extended_at = haul->sent_at;
-    turn->granted_at = hf__monotonic_us();
+    turn->granted_at = haul->errand.op.flushed_at;
     turn->users = 1;
     turn->wake_fd = -1;
     turn->alone = claimed->suspect && claimed->run.attempt >= HF__ALONE_ATTEMPT &&

@@ -109,7 +109,8 @@ struct hf_ctx {
     int users;           /* who still needs it: its hand or its commit, both once it is abandoned */
     int wake_fd;         /* told when `lost` changes; -1: nobody waits */
     int64_t extended_at; /* monotonic us of the claim or the last heartbeat */
-    int64_t granted_at;  /* monotonic us at which the store last answered one of them */
+    int64_t
+        granted_at; /* monotonic us at which the last of them was sent that the store answered */
     bool alone;
 
     atomic_int lost; /* hf_code; HF_OK while held */

@@ -110,6 +110,53 @@ static void a_worker_gives_back_what_it_claimed_without_hearing_of_it(void **sta
     assert_in_range(atomic_load(&calls), 1, fx.backend == BACKEND_POSTGRES ? 2 : 1);
 }
 
+#define SHORT_LEASE HF_MILLISECONDS(300)
+
+/* As when the process is stopped while the answer is on its way. */
+static void oversleep(void)
+{
+    struct timespec time = { .tv_nsec = 2 * SHORT_LEASE * 1000 };
+    nanosleep(&time, NULL);
+}
+
+/* More runs than hands: they are not handed out before the commit is answered. Returns one of them. */
+static hf_id hear_of_claims_late(void)
+{
+    enum { MANY = 20 };
+    hf_id ids[MANY];
+    hf_trigger_spec spec = spec_of(WORK);
+    spec.delay = HF_SECONDS(1);
+    for (int i = 0; i < MANY; i++)
+        ids[i] = trigger_spec(&spec);
+    while (!atomic_load(&worker->idle))
+        nap();
+    when_committed(oversleep);
+    advance(HF_SECONDS(1));
+    for (int i = 0; i < MANY; i++) {
+        hf_run *run = NULL;
+        assert_ok(hf_wait(fx.client, &run, ids[i], HF_MINUTES(2), &fx.error));
+        hf_run_free(run);
+    }
+    when_committed(NULL);
+    return ids[0];
+}
+
+/* The lease began when the claim was made, not when the worker got to hear of it: others may be at it. */
+static void a_worker_that_hears_too_late_of_its_claims_does_not_begin_them(void **state)
+{
+    hf_id id;
+    int tries = 0;
+    (void)state;
+    define_with((hf_workflow){ .name = WORK, .lease = SHORT_LEASE }, HF_SET_LEASE);
+    start_worker();
+    do
+        id = hear_of_claims_late();
+    while (!strstr(journal(id), "given_back") && ++tries < 20);
+    hf_worker_stop(worker);
+    join_worker();
+    assert_non_null(strstr(journal(id), "created started given_back started"));
+}
+
 static void a_worker_stops_by_itself_when_the_schema_needs_a_newer_program(void **state)
 {
     (void)state;
@@ -145,6 +192,7 @@ static void a_worker_goes_on_when_a_newer_schema_suits_it(void **state)
 
 static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(a_worker_gives_back_what_it_claimed_without_hearing_of_it),
+    CONTRACT_TEST(a_worker_that_hears_too_late_of_its_claims_does_not_begin_them),
     CONTRACT_TEST(a_worker_stops_by_itself_when_the_schema_needs_a_newer_program),
     CONTRACT_TEST(a_worker_goes_on_when_a_newer_schema_suits_it),
 };
