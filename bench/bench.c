@@ -87,6 +87,20 @@ void bench_await(atomic_long *counter, long wanted)
         bench_nap(0.2);
 }
 
+long bench_status(const char *name)
+{
+    long value = 0;
+    size_t length = strlen(name);
+    char line[256];
+    FILE *status = fopen("/proc/self/status", "r");
+    while (status && fgets(line, sizeof line, status))
+        if (strncmp(line, name, length) == 0 && line[length] == ':')
+            value = atol(line + length + 1);
+    if (status)
+        fclose(status);
+    return value;
+}
+
 void *bench_work(void *worker)
 {
     hf_error err;

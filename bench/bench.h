@@ -32,6 +32,8 @@ void bench_latency(const struct bench *bench, const char *workload, double *ms, 
 void bench_nap(double ms);
 /* Until a counter has reached so much. */
 void bench_await(atomic_long *counter, long wanted);
+/* A number of /proc/self/status, such as "VmRSS", in kB, or "Threads". */
+long bench_status(const char *name);
 /* Runs a worker until it is stopped; a thread's main function. */
 void *bench_work(void *worker);
 
@@ -42,6 +44,7 @@ void bench_trigger_single(struct bench *bench);
 void bench_trigger_bulk(struct bench *bench);
 void bench_drain(struct bench *bench);
 void bench_drain_limited(struct bench *bench);
+void bench_limits_exact(struct bench *bench);
 void bench_latency_inside(struct bench *bench);
 void bench_latency_across(struct bench *bench);
 void bench_latency_http(struct bench *bench);

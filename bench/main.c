@@ -21,6 +21,8 @@ static const struct workload workloads[] = {
       "no-op runs in the store, one worker, until all are committed" },
     { "drain_limited", 100000, 0, bench_drain_limited,
       "the same with limits that are never reached" },
+    { "limits_exact", 2000, 0, bench_limits_exact,
+      "limits that bind: how many run at once, and begin in a second; two lines" },
     { "latency_inside", 300, 0, bench_latency_inside,
       "trigger to handler, idle worker, one process" },
     { "latency_across", 300, 0, bench_latency_across,
@@ -36,7 +38,8 @@ static const struct workload workloads[] = {
     { "steps", 3000, 64, bench_steps,
       "functions of 10 no-op steps, each durable before the next; per_second counts steps" },
     { "fan_out", 10000, 0, bench_fan_out, "one function and so many children, until all is done" },
-    { "asleep", 100000, 0, bench_asleep, "cost of a worker while so many runs sleep" },
+    { "asleep", 100000, 0, bench_asleep,
+      "cost, memory and threads of a worker while so many runs sleep" },
 };
 
 static int usage(void)

@@ -176,18 +176,6 @@ void bench_latency_across(struct bench *bench)
     munmap(stage, sizeof *stage);
 }
 
-static long resident_kb(void)
-{
-    long kb = 0;
-    char line[256];
-    FILE *status = fopen("/proc/self/status", "r");
-    while (status && fgets(line, sizeof line, status))
-        sscanf(line, "VmHWM: %ld kB", &kb);
-    if (status)
-        fclose(status);
-    return kb;
-}
-
 /* The store is filled by another process, so that only the worker's own memory counts. */
 void bench_memory(struct bench *bench)
 {
@@ -205,7 +193,7 @@ void bench_memory(struct bench *bench)
     pthread_create(&thread, NULL, bench_work, worker);
     bench_await(&stage.committed, bench->count / 2);
     printf("{\"workload\":\"memory\",\"n\":%ld,\"resident_mb\":%.1f}\n", bench->count,
-           (double)resident_kb() / 1024);
+           (double)bench_status("VmHWM") / 1024);
     hf_worker_stop(worker);
     pthread_join(thread, NULL);
     hf_worker_free(worker);
