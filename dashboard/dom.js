@@ -38,6 +38,9 @@ export function fill(element, ...children) {
 }
 
 const nameOf = (element) => element.getAttribute('href') ?? element.getAttribute('aria-label') ?? element.textContent;
+/* What took the place of an element that was shown before. */
+export const twinOf = (element, within = document) => [...within.querySelectorAll(element.localName)].find((one) => nameOf(one) === nameOf(element));
+
 const rowOf = (row) => row.dataset.href ?? row.firstElementChild?.textContent;
 
 /* The same for what is shown already and brought up to date: who is at one of its links or buttons, or at a row, stays there. */
@@ -46,7 +49,7 @@ export function refill(element, ...children) {
   const current = element.querySelector('[data-row].current');
   fill(element, ...children);
   if (current) [...element.querySelectorAll('[data-row]')].find((row) => rowOf(row) === rowOf(current))?.classList.add('current');
-  if (focused && focused !== element) [...element.querySelectorAll(focused.localName)].find((one) => nameOf(one) === nameOf(focused))?.focus({ preventScroll: true });
+  if (focused && focused !== element) twinOf(focused, element)?.focus({ preventScroll: true });
 }
 
 /* Makes the children of `parent` those of `items`, by key; elements that stay are not made anew, so that what is selected,

@@ -1,5 +1,5 @@
 /* The pieces that pages are made of. */
-import { h, fill, refill } from './dom.js';
+import { h, fill, refill, twinOf } from './dom.js';
 import { icon } from './icons.js';
 import { isAbort, session } from './api.js';
 import { shortId } from './format.js';
@@ -127,7 +127,7 @@ export function toast(text, kind = 'good') {
   const note = h('div', { class: `toast ${kind}` }, icon(kind === 'bad' ? 'alert' : 'check'), h('span', null, text),
     h('button', { type: 'button', class: 'icon-button small', 'aria-label': 'Dismiss', onclick: () => note.remove() }, icon('close')));
   document.getElementById('toasts').append(note);
-  setTimeout(() => note.remove(), kind === 'bad' ? 10000 : 4000);
+  setTimeout(() => note.remove(), kind === 'bad' ? 10000 : 6000);
 }
 
 /* Does something for the user and says how it went. True: it worked. */
@@ -203,7 +203,7 @@ export function dialog({ title, body, fields = [], action = 'OK', danger = false
     function close(value) {
       box.close();
       box.remove();
-      (before?.isConnected ? before : document.getElementById('main')).focus({ preventScroll: true });
+      ((before?.isConnected ? before : before && twinOf(before)) ?? document.getElementById('main')).focus({ preventScroll: true });
       resolve(value);
     }
     form.addEventListener('submit', async (event) => {

@@ -106,12 +106,13 @@ test('a menu is gone through with the arrows, and left with Escape or Tab', asyn
   await visit(page, opener, 'a menu');
 });
 
-// What is focused is marked, so that it can be told from what takes its place.
-async function staysFocused(page, locator, what, brings = async () => {}) {
+// What is focused is looked up again, to tell it from what takes its place.
+async function staysFocused(page, locator, what, before = async () => {}, after = async () => {}) {
   await locator.focus();
-  const before = await locator.elementHandle();
-  await brings();
-  await until(async () => !(await before.evaluate((one) => one.isConnected)), `${what} is shown anew`);
+  const old = await locator.elementHandle();
+  await before();
+  await until(async () => !(await old.evaluate((one) => one.isConnected)), `${what} is shown anew`);
+  await after();
   check(await locator.evaluate((one) => one === document.activeElement), `${what} has lost the focus`);
 }
 
@@ -124,7 +125,9 @@ test('who is at something stays there while the page is brought up to date', asy
   await staysFocused(page, page.locator('.table-wrap'), 'the table of workers');
   await goWithin(page, '/workflows/net.call.v1');
   await settle(page);
-  await staysFocused(page, page.getByRole('button', { name: 'Settings' }), 'a button');
+  const settings = page.getByRole('button', { name: 'Settings' });
+  await staysFocused(page, settings, 'a button');
+  await staysFocused(page, settings, 'a button below its dialog', () => settings.press('Enter'), () => page.keyboard.press('Escape'));
   await goWithin(page, '/workflows');
   await settle(page);
   await page.keyboard.press('j');

@@ -532,7 +532,7 @@ test('what a server that errs says is shown below the heading, and it is asked a
   const page = await open(null, { expected: /status of 500/ });
   let errs = true;
   await page.route('**/v1/**', (route) => (errs ? route.fulfill({ status: 500, contentType: 'application/problem+json', body: '{"type":"urn:holdfast:problem:internal","title":"the disk is full","status":500,"detail":null}' }) : route.continue()));
-  for (const [path, heading] of [['/', 'Overview'], ['/runs', 'Runs'], [`/runs/${world.failed}`, 'Run'], ['/workflows', 'Workflows'], ['/dead-letters', 'Dead letters']]) {
+  for (const [path, heading] of [['/', 'Overview'], ['/runs', 'Runs'], [`/runs/${world.failed}`, 'Run'], ['/dead-letters', 'Dead letters']]) {
     errs = true;
     await page.goto(world.url + path);
     await page.getByRole('heading', { level: 1, name: heading, exact: true }).waitFor();
