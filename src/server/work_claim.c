@@ -215,6 +215,13 @@ static hf_code check_room(struct hf__request *request, hf_error *err)
     return HF_UNAVAILABLE; /* it is answered */
 }
 
+/* The goodbye of TLS is a record that only the connection's own thread can read; but whoever waits sends nothing else. */
+static bool hung_up(const struct hf__request *request)
+{
+    bool waited = request->calls > 1;
+    return hf__sweep_hung_up(request->entry, waited && request->server->options.certificate);
+}
+
 static hf_code claim_now(struct hf__request *request, const struct claiming *claiming,
                          size_t *given, int64_t *next_due, hf_error *err)
 {
@@ -225,6 +232,8 @@ static hf_code claim_now(struct hf__request *request, const struct claiming *cla
     spec.pattern_count = claiming->crew.workflow_count;
     spec.limit = claiming->limit;
     *given = 0;
+    if (hung_up(request)) /* what was claimed for nobody would be lost with the answer */
+        return HF_OK;
     hf_code code = hf_claim(request->client, &claims, &spec, err);
     if (code == HF_OK)
         code = write_claims(request, claiming, claims, given);
@@ -300,13 +309,6 @@ void hf__work_dismiss(struct hf__request *request, char *name)
     hf__park_tell_workers(request->server->park, dismiss, name);
 }
 
-/* The goodbye of TLS is a record that only the connection's own thread can read; but whoever waits sends nothing else. */
-static bool hung_up(const struct hf__request *request)
-{
-    bool waited = request->calls > 1;
-    return hf__sweep_hung_up(request->entry, waited && request->server->options.certificate);
-}
-
 hf_code hf__work_claim(struct hf__request *request, hf_error *err)
 {
     static const hf_id any_lane;
@@ -320,7 +322,6 @@ hf_code hf__work_claim(struct hf__request *request, hf_error *err)
         code = enlist(request, claiming, err);
     if (code != HF_OK)
         return code;
-    /* What was claimed for nobody would be lost with the answer. */
     if (hung_up(request) || atomic_load(&claiming->left))
         return answer_claim(request, claiming, 0, err);
     code = claim_now(request, claiming, &given, &next_due, err);
