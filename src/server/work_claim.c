@@ -171,10 +171,9 @@ static void fail_unplayed(struct hf__request *request, const struct claiming *cl
         return;
 }
 
-static hf_code write_claims(struct hf__request *request, const struct claiming *claiming,
-                            const hf_claims *claims, size_t *given)
+static void write_claims(struct hf__request *request, const struct claiming *claiming,
+                         const hf_claims *claims, size_t *given)
 {
-    *given = 0;
     for (size_t i = 0; i < claims->count; i++) {
         const hf_claimed *claimed = &claims->items[i];
         if (claimed->overdue || claimed->exhausted) {
@@ -185,7 +184,6 @@ static hf_code write_claims(struct hf__request *request, const struct claiming *
         add_claimed(&request->out, claimed);
         (*given)++;
     }
-    return HF_OK;
 }
 
 /* What was claimed and cannot be told is given back. */
@@ -215,6 +213,13 @@ static hf_code check_room(struct hf__request *request, hf_error *err)
     return HF_UNAVAILABLE; /* it is answered */
 }
 
+static hf_code tell_claims(struct hf__request *request, const struct claiming *claiming,
+                           const hf_claims *claims, size_t *given, hf_error *err)
+{
+    write_claims(request, claiming, claims, given);
+    return check_room(request, err);
+}
+
 /* The goodbye of TLS is a record that only the connection's own thread can read; but whoever waits sends nothing else. */
 static bool hung_up(const struct hf__request *request)
 {
@@ -232,16 +237,16 @@ static hf_code claim_now(struct hf__request *request, const struct claiming *cla
     spec.pattern_count = claiming->crew.workflow_count;
     spec.limit = claiming->limit;
     *given = 0;
-    if (hung_up(request)) /* what was claimed for nobody would be lost with the answer */
+    if (hung_up(request))
         return HF_OK;
     hf_code code = hf_claim(request->client, &claims, &spec, err);
-    if (code == HF_OK)
-        code = write_claims(request, claiming, claims, given);
-    bool claimed = code == HF_OK;
-    if (claimed)
-        code = check_room(request, err);
-    if (claimed && code != HF_OK)
-        give_back(request, claiming, claims);
+    if (code == HF_OK) {
+        bool heard = !hung_up(request); /* else it would be lost with the answer */
+        if (heard)
+            code = tell_claims(request, claiming, claims, given, err);
+        if (!heard || code != HF_OK)
+            give_back(request, claiming, claims);
+    }
     *next_due = code == HF_OK ? claims->next_due : 0;
     hf_claims_free(claims);
     return code;

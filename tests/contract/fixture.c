@@ -116,7 +116,13 @@ static hf_code refuse(struct hf__conn *conn, hf_error *err)
     return err->code;
 }
 
-/* As PostgreSQL does it, on any backend. A claim that found nothing leaves the fate to the next. */
+/* A claim that found nothing, or a chore of the engine's own, leaves the fate to the next. */
+static bool is_meant(const struct hf__op *op)
+{
+    return op->told && strncmp(op->claim.claims->items[0].run.workflow, "holdfast.", 9) != 0;
+}
+
+/* As PostgreSQL does it, on any backend. */
 static hf_code commit_foretold(struct hf__conn *conn, const struct hf__wake *wake, bool *unknown,
                                hf_error *err)
 {
@@ -126,7 +132,7 @@ static hf_code commit_foretold(struct hf__conn *conn, const struct hf__wake *wak
     if (code != HF_OK)
         return code;
     told(foretold.batch);
-    if (!foretold.batch->ops[0]->told)
+    if (!is_meant(foretold.batch->ops[0]))
         return real->commit(conn, wake, unknown, err);
     enum fate fate = (enum fate)(atomic_exchange(&next_fate, 0) - 1);
     void (*meanwhile)(void) = atomic_load(&fate_callback);
