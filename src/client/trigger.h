@@ -10,7 +10,7 @@
 /* One trigger under way; stays where it is until it is done. */
 struct hf__trigger_call {
     void (*done)(struct hf__trigger_call *call,
-                 void *arg); /* from a flusher's thread; must be quick */
+                 void *arg); /* from the thread that flushes; must be quick */
     void *arg;
     hf_triggered out; /* out.code tells how it ended */
     hf_error err;

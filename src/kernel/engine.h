@@ -51,7 +51,7 @@ typedef hf_code (*hf__work)(const struct hf__driver *driver, struct hf__conn *co
 hf_code hf__engine_transact(struct hf__engine *engine, hf__work body, void *arg,
                             const struct hf__wake *wake, hf_error *err);
 
-/* Ears. `hear` is called from the engine's listening thread, or from a flusher's thread for what this process committed
+/* Ears. `hear` is called from the engine's listening thread, or from the thread that flushes, for what this process committed
  * itself; it must be quick. `heard->lanes` with lane 0: any lane. After a reconnect everything is said to have changed. */
 struct hf__ear;
 hf_code hf__engine_listen(struct hf__engine *engine, struct hf__ear **out, hf__hear hear, void *arg,

@@ -147,7 +147,7 @@ struct hf__op {
     int64_t flushed_at;
     hf_code code;     /* out */
     hf_error *error;  /* out; NULL: not wanted */
-    hf__op_done done; /* called once, from a flusher's thread, when it is decided */
+    hf__op_done done; /* called once, from the thread that flushes, when it is decided */
     void *done_arg;
     int64_t
         patience; /* us to go on trying while the store cannot be reached; 0: the engine's connect_limit; < 0: for

@@ -15,7 +15,7 @@ static void dispose(struct hf__errand *errand)
     hf__haul_release((struct hf__haul *)errand);
 }
 
-/* From the flusher's thread: the commit of an open claim was answered. */
+/* From the thread that flushes: the commit of an open claim was answered. */
 static void settle(struct hf__errand *errand)
 {
     struct hf__haul *haul = (struct hf__haul *)errand;
@@ -227,7 +227,7 @@ void hf__haul_admit(struct hf__haul *haul)
         hf__turn_give_back(&haul->turns[i]);
 }
 
-/* From the flusher's thread: what the claim brought is known, its commit is on its way. Hands are woken from here: the claimer,
+/* From the thread that flushes: what the claim brought is known, its commit is on its way. Hands are woken from here: the claimer,
  * which waits, would only pass it on. Where there is more to do than that, it is the claimer's. */
 static void open_haul(struct hf__op *op, void *arg)
 {
