@@ -186,6 +186,31 @@ static hf_code send_one_run(struct hf__batch *batch, size_t index, const hf_id *
     return hf__sheet_send(batch, HF__STMT_CLAIM_RUN, sheet, err);
 }
 
+static hf_code journal_one_run(struct hf__batch *batch, const struct hf__op *op, const hf_id *run,
+                               hf_error *err)
+{
+    struct hf__sheet *sheet = hf__arena_calloc(batch->arena, 1, sizeof *sheet);
+    if (!sheet)
+        return hf__nomem(err);
+    hf__sheet_init(batch, sheet, HF__STMT_JOURNAL_CLAIM, batch->arena);
+    struct hf__cell *c = hf__table_add(&sheet->in);
+    c[0] = hf__number(op->tenant);
+    c[1] = hf__uuid(run);
+    return hf__sheet_send(batch, HF__STMT_JOURNAL_CLAIM, sheet, err);
+}
+
+hf_code hf__claim_journal_wanted(struct hf__batch *batch, hf_error *err)
+{
+    hf_code code = HF_OK;
+    for (size_t i = 0; code == HF_OK && i < batch->count; i++) {
+        const struct hf__op *op = batch->ops[i];
+        const hf_id *run = op->kind == HF__OP_CLAIM && !op->again ? wanted_run(batch, op) : NULL;
+        if (run)
+            code = journal_one_run(batch, op, run, err);
+    }
+    return code;
+}
+
 hf_code hf__claim_send(struct hf__batch *batch, size_t index, hf_error *err)
 {
     const struct hf__op *op = batch->ops[index];

@@ -81,9 +81,10 @@ struct hf__driver {
                     struct hf__table *result, hf_error *err);
     /* Performs what is queued. After an error the transaction is over: call rollback. */
     hf_code (*sync)(struct hf__conn *conn, hf_error *err);
-    /* Optional, NULL: the backend cannot. Between begin and commit: the commit to come calls `told` once all that is queued
-     * before it was answered well and it is itself in the store's hands, to be carried out even if this process dies.
-     * Results are filled by then; whether it succeeds is not known yet. It may also not be called at all. */
+    /* Optional, NULL: the backend cannot. Between begin and commit, with nothing to sync before it: the commit to come calls
+     * `told` once all that is queued by now was answered well, and the rest with the commit is in the store's hands, to be
+     * carried out even if this process dies. Those results are filled by then; whether it succeeds is not known yet. It may
+     * also not be called at all. */
     void (*foretell)(struct hf__conn *conn, hf__told told, void *arg);
     /* Performs what is queued, commits, then wakes (wake may be NULL). *unknown is set when the answer was lost: it may
      * have happened. */

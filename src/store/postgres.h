@@ -150,8 +150,9 @@ struct hf__conn {
     bool waking;          /* what is queued now is forgiven */
     bool refused;   /* since the last drain the server said something that rules out a commit */
     bool committed; /* since the last drain COMMIT was answered with success */
-    hf__told told;  /* called before the answer to COMMIT is waited for; NULL: nobody asked */
+    hf__told told;  /* called when all that was owed before it is answered; NULL: nobody asked */
     void *told_arg;
+    int told_at;                            /* how many those are */
     struct hf__postgres_patience patience;  /* of the present drain */
     int silences;                           /* the database's when it connected */
     unsigned char prepared[HF__STMT_COUNT]; /* enum hf__postgres_prepared */

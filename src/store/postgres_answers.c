@@ -174,10 +174,10 @@ static bool may_stop(struct hf__conn *conn, int read, int awaited)
     return read >= awaited && PQflush(conn->pg) <= 0;
 }
 
-/* All before the COMMIT was answered well, and none of it waits in our own buffer. */
-static void tell(struct hf__conn *conn, const struct hf__postgres_owed *next, hf_code code)
+/* What was asked for was answered well, and nothing of the COMMIT waits in our own buffer. */
+static void tell(struct hf__conn *conn, int read, hf_code code)
 {
-    if (!conn->told || next->step != HF__STEP_COMMIT)
+    if (!conn->told || read != conn->told_at)
         return;
     hf__told told = conn->told;
     conn->told = NULL;
@@ -193,7 +193,7 @@ hf_code hf__postgres_drain(struct hf__conn *conn, int awaited, hf_error *err)
     conn->committed = false;
     hf__postgres_patience(&conn->patience, conn->db, conn->pg, HF__PATIENCE_WORK);
     while (read < conn->owed_count && !may_stop(conn, read, awaited)) {
-        tell(conn, &conn->owed[read], code);
+        tell(conn, read, code);
         if (!drain_one(conn, &conn->owed[read], &code, err))
             break;
         read++;

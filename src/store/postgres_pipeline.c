@@ -260,20 +260,15 @@ static void wake_alone(struct hf__conn *conn, const struct hf__wake *wake, bool 
     hf__postgres_drain(conn, conn->owed_count, NULL);
 }
 
-/* A pooler's word that it took the COMMIT is not the server's: then nothing is told before the answer. */
+/* Without a flush request the server keeps all answers back until the sync point behind the COMMIT. A pooler's word that it
+ * took the COMMIT is not the server's: then nothing is told before the answer. */
 void hf__postgres_foretell(struct hf__conn *conn, hf__told told, void *arg)
 {
-    if (conn->unprepared)
+    if (conn->unprepared || conn->lost || !PQsendFlushRequest(conn->pg))
         return;
     conn->told = told;
     conn->told_arg = arg;
-}
-
-/* Without this the server keeps all answers back until the sync point behind the COMMIT. */
-static void ask_for_answers(struct hf__conn *conn)
-{
-    if (conn->told && !PQsendFlushRequest(conn->pg))
-        conn->told = NULL;
+    conn->told_at = conn->owed_count;
 }
 
 /* COMMIT and its sync point, both or neither: a COMMIT left in the queue would be performed by a later sync. An urgent wake-up
@@ -289,7 +284,6 @@ static hf_code queue_commit(struct hf__conn *conn, const struct hf__wake *urgent
         code = queue_prepare(conn, HF__STMT_COMMIT, err);
     if (code != HF_OK)
         return code;
-    ask_for_answers(conn);
     code = queue_statement(conn, HF__STEP_COMMIT, HF__STMT_COMMIT, NULL, err);
     if (code == HF_OK && urgent)
         (void)!queue_wake_workers(conn, HF__STMT_NOTIFY_RUNS, urgent);

@@ -8,10 +8,14 @@
 /* PostgreSQL refuses payloads of 8,000 bytes; a list longer than this becomes "any". */
 enum { PAYLOAD_MAX = 7000, ID_HEX = 32 };
 
+static const char hex_digits[] = "0123456789abcdef";
+
 static void add_id(struct hf__buffer *out, const hf_id *id)
 {
-    for (size_t i = 0; i < sizeof id->bytes; i++)
-        hf__buffer_addf(out, "%02x", id->bytes[i]);
+    char hex[ID_HEX];
+    for (int i = 0; i < ID_HEX; i++)
+        hex[i] = hex_digits[i % 2 ? id->bytes[i / 2] & 15 : id->bytes[i / 2] >> 4];
+    hf__buffer_add(out, hex, sizeof hex);
 }
 
 void hf__postgres_wake_workers(struct hf__buffer *out, const struct hf__wake *wake)
@@ -75,9 +79,8 @@ static int64_t read_earliest(const char *payload)
 
 static int hex_digit(char digit)
 {
-    const char *digits = "0123456789abcdef";
-    const char *found = digit ? strchr(digits, digit) : NULL;
-    return found ? (int)(found - digits) : -1;
+    const char *found = digit ? strchr(hex_digits, digit) : NULL;
+    return found ? (int)(found - hex_digits) : -1;
 }
 
 static bool read_id(const char *text, hf_id *out)

@@ -314,6 +314,28 @@ static void nothing_is_foretold_when_a_statement_fails(void **state)
     driver->disconnect(conn);
 }
 
+/* What is sent behind it may fail: then the commit was foretold, and does not come. */
+static void what_is_sent_behind_a_foretelling_is_not_waited_for(void **state)
+{
+    NEED_SERVER();
+    struct hf__conn *conn = connected(db);
+    struct hf__table sqlstate = one_text("22012");
+    struct hf__table answer = table(1);
+    struct telling telling = { .answer = &answer };
+    bool unknown = true;
+    ok(driver->begin(conn, &failure));
+    ok(ask(conn, COUNT, NULL, &answer, &failure));
+    driver->foretell(conn, note_telling, &telling);
+    ok(ask(conn, RAISE, &sqlstate, NULL, &failure));
+    assert_int_not_equal(driver->commit(conn, NULL, &unknown, &failure), HF_OK);
+    assert_string_equal(failure.sqlstate, "22012");
+    driver->rollback(conn);
+    assert_false(unknown);
+    assert_int_equal(telling.count, 1);
+    assert_int_equal(telling.rows, 1);
+    driver->disconnect(conn);
+}
+
 static void nothing_is_foretold_behind_a_pooler(void **state)
 {
     NEED_SERVER();
@@ -546,6 +568,7 @@ int main(void)
         TEST(a_commit_is_foretold_with_its_answers_before_it_is_done),
         TEST(a_commit_is_foretold_once_and_the_next_is_not),
         TEST(nothing_is_foretold_when_a_statement_fails),
+        TEST(what_is_sent_behind_a_foretelling_is_not_waited_for),
         TEST(nothing_is_foretold_behind_a_pooler),
         TEST(a_line_that_breaks_in_silence_leaves_the_commit_unknown),
         TEST(an_idle_connection_that_was_ended_is_noticed_at_its_next_use),
