@@ -1,12 +1,16 @@
 /* Waking sleepers: a write to <db>-wake after each commit, heard through inotify. The WAL itself
  * is no use for this, since a commit becomes visible only after the last write to that file.
+ * Whoever listens has a byte of that file locked, anywhere: where only this database's own watch
+ * does, nothing is written, since its owner knows what it commits. A lock ends with its process.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "store/sqlite.h"
 
 #include "util/alloc.h"
 #include "util/error.h"
+#include "util/random.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdatomic.h>
@@ -23,6 +27,8 @@ struct hf__watch {
     struct hf__watch *next;
     int event_fd;   /* watch_stop, and rings that cannot go through the file */
     int inotify_fd; /* -1 for a memory store */
+    int file_fd;    /* of <db>-wake, for the lock; -1 for a memory store */
+    off_t place;    /* of the byte that is locked; above 0 */
     dev_t device;   /* which file is listened to: its name may come to mean another */
     ino_t inode;
     atomic_bool stopped;
@@ -39,16 +45,30 @@ static bool open_wake_file(struct hf__database *db)
     return db->wake_fd >= 0;
 }
 
+/* A byte of the file, which need not be that long. Two of the same place would not hear of each other: then another is
+ * taken. */
+static bool lock_a_byte(struct hf__watch *watch)
+{
+    uint64_t number;
+    while (hf__random_bytes(&number, sizeof number)) {
+        watch->place = (off_t)(number >> 2) + 1;
+        struct flock byte = {
+            .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = watch->place, .l_len = 1
+        };
+        if (fcntl(watch->file_fd, F_OFD_SETLK, &byte) == 0)
+            return true;
+        if (errno != EAGAIN && errno != EACCES)
+            return false;
+    }
+    return false;
+}
+
 static hf_code find_wake_file(struct hf__watch *watch, hf_error *err)
 {
-    struct hf__database *db = watch->db;
     struct stat st;
-
-    pthread_mutex_lock(&db->watch_mutex);
-    int error_number = open_wake_file(db) && fstat(db->wake_fd, &st) == 0 ? 0 : errno;
-    pthread_mutex_unlock(&db->watch_mutex);
-    if (error_number != 0)
-        return hf__sqlite_side_file_failed(db, "-wake", error_number, err);
+    watch->file_fd = hf__sqlite_side_file(watch->db, "-wake");
+    if (watch->file_fd < 0 || fstat(watch->file_fd, &st) != 0 || !lock_a_byte(watch))
+        return hf__sqlite_side_file_failed(watch->db, "-wake", errno, err);
     watch->device = st.st_dev;
     watch->inode = st.st_ino;
     return HF_OK;
@@ -104,7 +124,7 @@ hf_code hf__sqlite_watch(struct hf__watch **out, struct hf__database *db, hf_err
     if (!watch)
         return hf__nomem(err);
     watch->db = db;
-    watch->inotify_fd = -1;
+    watch->inotify_fd = watch->file_fd = -1;
 
     hf_code code = HF_OK;
     watch->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -129,6 +149,8 @@ void hf__sqlite_unwatch(struct hf__watch *watch)
     delist(watch);
     if (watch->inotify_fd >= 0)
         close(watch->inotify_fd);
+    if (watch->file_fd >= 0)
+        close(watch->file_fd);
     if (watch->event_fd >= 0)
         close(watch->event_fd);
     free(watch);
@@ -245,16 +267,40 @@ static bool worth_telling(const struct hf__wake *wake)
                     wake->leases_lost);
 }
 
+static bool is_locked(int fd, off_t from, off_t length)
+{
+    struct flock range = {
+        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = from, .l_len = length
+    };
+    return fcntl(fd, F_OFD_GETLK, &range) != 0 || range.l_type != F_UNLCK;
+}
+
+/* Another process, or another handle of this one. Called with watch_mutex held. */
+static bool others_listen(const struct hf__database *db)
+{
+    const struct hf__watch *own = db->watches;
+    if (!own)
+        return is_locked(db->wake_fd, 0, 0);
+    return own->next || is_locked(db->wake_fd, 0, own->place) ||
+           is_locked(db->wake_fd, own->place + 1, 0);
+}
+
+static bool ring_file(struct hf__database *db)
+{
+    if (db->memory || !open_wake_file(db))
+        return false;
+    db->rings++;
+    return !others_listen(db) ||
+           pwrite(db->wake_fd, &db->rings, sizeof db->rings, 0) == (ssize_t)sizeof db->rings;
+}
+
 void hf__sqlite_ring(struct hf__database *db, const struct hf__wake *wake)
 {
     if (!worth_telling(wake))
         return;
     pthread_mutex_lock(&db->watch_mutex);
-    db->rings++;
-    bool rung = !db->memory && open_wake_file(db) &&
-                pwrite(db->wake_fd, &db->rings, sizeof db->rings, 0) == (ssize_t)sizeof db->rings;
-    /* Watches of this process hear the file too, so they are called by name only when it is
-     * silent. */
+    bool rung = ring_file(db);
+    /* Where the file is silent, watches of this database are called by name. */
     for (struct hf__watch *watch = db->watches; watch && !rung; watch = watch->next)
         signal_watch(watch);
     pthread_mutex_unlock(&db->watch_mutex);

@@ -36,6 +36,40 @@ static void a_commit_in_another_process_wakes(void **state)
     driver->unwatch(watch);
 }
 
+/* Rings by another handle, as another process does. */
+static void ring_beside(struct toy *toy, const struct hf__wake *wake)
+{
+    struct hf__database *db;
+    struct hf__conn *conn;
+    assert_ok(toy, toy_open(&db, toy->url, NULL, &toy->err));
+    assert_ok(toy, driver->connect(&conn, db, &toy->err));
+    driver->ring(conn, wake);
+    driver->disconnect(conn);
+    driver->close(db);
+}
+
+/* It is told of its own commits by its owner. */
+static void a_watch_that_nobody_shares_is_not_woken_by_its_own(void **state)
+{
+    struct toy *toy = *state;
+    struct hf__watch *watch, *beside;
+    int heard = 0;
+    assert_ok(toy, driver->watch(&watch, toy->db, &toy->err));
+    assert_ok(toy, toy_increment(toy->conn, &toy->err));
+    assert_ok(toy, driver->watch_wait(watch, 1000, count_calls, &heard, &toy->err));
+    assert_int_equal(heard, 0);
+
+    struct hf__database *db;
+    assert_ok(toy, toy_open(&db, toy->url, NULL, &toy->err));
+    assert_ok(toy, driver->watch(&beside, db, &toy->err));
+    assert_ok(toy, toy_increment(toy->conn, &toy->err));
+    assert_ok(toy, driver->watch_wait(beside, HF_MINUTES(2), count_calls, &heard, &toy->err));
+    assert_int_equal(heard, 1);
+    driver->unwatch(beside);
+    driver->close(db);
+    driver->unwatch(watch);
+}
+
 static void a_commit_in_this_process_wakes_every_watch(void **state)
 {
     struct toy *toy = *state;
@@ -68,7 +102,10 @@ static void what_is_not_worth_telling_wakes_nobody(void **state)
     assert_ok(toy, driver->watch_wait(watch, 30000, count_calls, &heard, &toy->err));
     assert_int_equal(heard, 0);
     assert_true(hf__monotonic_us() - start >= 30000);
-    driver->ring(toy->conn, &workflows);
+    if (toy->db->memory)
+        driver->ring(toy->conn, &workflows);
+    else
+        ring_beside(toy, &workflows);
     assert_ok(toy, driver->watch_wait(watch, HF_MINUTES(2), count_calls, &heard, &toy->err));
     assert_int_equal(heard, 1);
     driver->unwatch(watch);
@@ -111,7 +148,7 @@ static void a_deleted_wake_file_asks_for_a_new_watch(void **state)
     driver->unwatch(watch);
 
     assert_ok(toy, driver->watch(&watch, toy->db, &toy->err));
-    driver->ring(toy->conn, &toy_wake);
+    ring_beside(toy, &toy_wake);
     assert_ok(toy, driver->watch_wait(watch, HF_MINUTES(2), count_calls, &heard, &toy->err));
     assert_int_equal(heard, 1);
     driver->unwatch(watch);
@@ -121,6 +158,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         ON_FILE(a_commit_in_another_process_wakes),
+        ON_FILE(a_watch_that_nobody_shares_is_not_woken_by_its_own),
         ON_FILE(a_commit_in_this_process_wakes_every_watch),
         IN_MEMORY(a_commit_in_this_process_wakes_every_watch),
         ON_FILE(what_is_not_worth_telling_wakes_nobody),
