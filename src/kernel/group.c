@@ -18,8 +18,10 @@
 #define MAX_BYTES (4 * 1024 * 1024) /* of payloads in one flush */
 #define SHARED_TRIES 3              /* after so many it is flushed alone */
 #define GATHER_EACH 10   /* us to wait for each caller that was just answered to come back */
-#define GATHER_LEAST 100 /* us for all of them */
+#define GATHER_LEAST 300 /* us for all of them */
 #define GATHER_MOST 1000
+#define MISSES_MOST 4   /* after so many waits in vain, */
+#define MISSES_RETRY 16 /* only every so many flushes one more */
 #define CROWD 200       /* so many are waited for asleep: the database has use for the processor */
 #define CROWD_PAUSE 150 /* us */
 #define LOCKED_PAUSE HF_MILLISECONDS(1) /* before looking again at runs that others have locked */
@@ -37,6 +39,7 @@ struct hf__group {
     struct hf__flusher flusher; /* its conn is NULL while the store is away */
     int64_t connected_at;
     size_t expected; /* callers that may want something soon; 0: do not wait for them */
+    unsigned misses; /* how often, in a row, not all of them came */
     pthread_t thread;
 
     pthread_mutex_t mutex; /* guards what follows */
@@ -350,20 +353,32 @@ static void flush_all(struct hf__group *group, struct hf__op **ops, size_t count
     }
 }
 
-/* Callers that were answered together come back together: giving way to them for a moment, until they are there beside
- * those who wait already, saves flushes. Yielding, not sleeping, unless they are many: waking up again costs more than the
- * moment. A lone caller is never waited for. */
-static void gather(struct hf__group *group)
+/* Yielding, not sleeping, unless they are many: waking up again costs more than the moment. */
+static void await_expected(struct hf__group *group)
 {
     int64_t patience = (int64_t)group->expected * GATHER_EACH;
     patience = patience < GATHER_LEAST ? GATHER_LEAST : patience;
     patience = patience > GATHER_MOST ? GATHER_MOST : patience;
-    int64_t until = group->expected ? hf__monotonic_us() + patience : 0;
+    int64_t until = hf__monotonic_us() + patience;
     while (hf__group_queued(group) < group->expected && hf__monotonic_us() < until)
         if (group->expected > CROWD)
             pause_for(CROWD_PAUSE);
         else
             sched_yield();
+}
+
+/* Callers that were answered together come back together: giving way to them for a moment, until they are there beside
+ * those who wait already, saves flushes. Those who do something else in between are not waited for, once that is known. A
+ * lone caller is never waited for. */
+static void gather(struct hf__group *group)
+{
+    if (!group->expected)
+        return;
+    group->misses++;
+    if (group->misses <= MISSES_MOST || group->misses % MISSES_RETRY == 0)
+        await_expected(group);
+    if (hf__group_queued(group) >= group->expected)
+        group->misses = 0;
     group->expected = 0;
 }
 
