@@ -378,7 +378,7 @@ static hf_code commit_and_answer(struct hf__batch *batch, bool *unknown, hf_erro
     tell_trigger(batch, &wake);
     if (hf__claim_is_urgent(batch))
         driver->foretell(batch->flusher->conn, hf__claim_foretell, batch);
-    hf_code code = hf__claim_journal_wanted(batch, err);
+    hf_code code = hf__claim_lease_wanted(batch, err);
     if (code == HF_OK)
         code = driver->commit(batch->flusher->conn, &wake, unknown, err);
     if (code != HF_OK) {

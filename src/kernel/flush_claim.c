@@ -162,14 +162,15 @@ hf_code hf__claim_kind(struct hf__batch *batch, const struct hf__op *op, bool li
 }
 
 /* The run that a claim wants and no other, if the store can look for it: for one that the same flush inserts, that cannot
- * wait for anybody, and the trigger's answer waits for it; for one that was heard of, it is quicker. */
+ * wait for anybody, and the trigger's answer waits for it; for one that was heard of, it is quicker. No flush has two of them:
+ * what the first half of such a claim tells the second is told to the whole transaction. */
 static const hf_id *wanted_run(const struct hf__batch *batch, const struct hf__op *op)
 {
     if (!batch->flusher->driver->statements[HF__STMT_CLAIM_RUN].sql)
         return NULL;
     if (hf__brings_its_claim(batch))
         return &batch->ops[0]->trigger.id;
-    return hf_id_is_zero(op->claim.run) ? NULL : &op->claim.run;
+    return batch->count > 1 || hf_id_is_zero(op->claim.run) ? NULL : &op->claim.run;
 }
 
 static hf_code send_one_run(struct hf__batch *batch, size_t index, const hf_id *run, hf_error *err)
@@ -181,34 +182,23 @@ static hf_code send_one_run(struct hf__batch *batch, size_t index, const hf_id *
     c[0] = hf__number(op->tenant);
     c[1] = hf__uuid(run);
     c[2] = hf__number(op->claim.heads[0].lane);
-    c[3] = hf__text(op->claim.worker);
-    c[4] = hf__number_or_null(op->claim.lease);
+    c[3] = hf__number_or_null(op->claim.lease);
     return hf__sheet_send(batch, HF__STMT_CLAIM_RUN, sheet, err);
 }
 
-static hf_code journal_one_run(struct hf__batch *batch, const struct hf__op *op, const hf_id *run,
-                               hf_error *err)
+hf_code hf__claim_lease_wanted(struct hf__batch *batch, hf_error *err)
 {
-    struct hf__sheet *sheet = hf__arena_calloc(batch->arena, 1, sizeof *sheet);
-    if (!sheet)
-        return hf__nomem(err);
-    hf__sheet_init(batch, sheet, HF__STMT_JOURNAL_CLAIM, batch->arena);
-    struct hf__cell *c = hf__table_add(&sheet->in);
-    c[0] = hf__number(op->tenant);
-    c[1] = hf__uuid(run);
-    return hf__sheet_send(batch, HF__STMT_JOURNAL_CLAIM, sheet, err);
-}
-
-hf_code hf__claim_journal_wanted(struct hf__batch *batch, hf_error *err)
-{
-    hf_code code = HF_OK;
-    for (size_t i = 0; code == HF_OK && i < batch->count; i++) {
+    for (size_t i = 0; i < batch->count; i++) {
         const struct hf__op *op = batch->ops[i];
         const hf_id *run = op->kind == HF__OP_CLAIM && !op->again ? wanted_run(batch, op) : NULL;
-        if (run)
-            code = journal_one_run(batch, op, run, err);
+        if (!run)
+            continue;
+        struct hf__cell *c = hf__batch_add(batch, HF__STMT_LEASE_RUN);
+        c[0] = hf__number(op->tenant);
+        c[1] = hf__uuid(run);
+        c[2] = hf__text(op->claim.worker);
     }
-    return code;
+    return hf__batch_send(batch, HF__STMT_LEASE_RUN, err);
 }
 
 hf_code hf__claim_send(struct hf__batch *batch, size_t index, hf_error *err)
