@@ -193,7 +193,8 @@ hf_code hf__short_verdicts(struct hf__batch *batch, hf_error *err);
 bool hf__claim_waits(struct hf__batch *batch, const struct hf__op *op);
 hf_code hf__claim_send(struct hf__batch *batch, size_t index, hf_error *err);
 hf_code hf__claim_journal(struct hf__batch *batch, hf_error *err);
-/* Writes what a claim by id has given, which nobody need wait for. */
+/* Waits for what a claim by id gives, if there is one; then writes it, which nobody need wait for. */
+hf_code hf__claim_read_wanted(struct hf__batch *batch, hf_error *err);
 hf_code hf__claim_lease_wanted(struct hf__batch *batch, hf_error *err);
 hf_code hf__claim_deliver(struct hf__batch *batch, hf_error *err);
 /* Turns the answers to a claim into op->claim.claims, and asks for the mail and steps of those that have any. */

@@ -376,9 +376,11 @@ static hf_code commit_and_answer(struct hf__batch *batch, bool *unknown, hf_erro
     const struct hf__driver *driver = batch->flusher->driver;
     struct hf__wake wake = hf__wake_of(batch);
     tell_trigger(batch, &wake);
-    if (hf__claim_is_urgent(batch))
+    hf_code code = hf__claim_read_wanted(batch, err);
+    if (code == HF_OK && hf__claim_is_urgent(batch))
         driver->foretell(batch->flusher->conn, hf__claim_foretell, batch);
-    hf_code code = hf__claim_lease_wanted(batch, err);
+    if (code == HF_OK)
+        code = hf__claim_lease_wanted(batch, err);
     if (code == HF_OK)
         code = driver->commit(batch->flusher->conn, &wake, unknown, err);
     if (code != HF_OK) {

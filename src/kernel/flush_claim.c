@@ -162,8 +162,8 @@ hf_code hf__claim_kind(struct hf__batch *batch, const struct hf__op *op, bool li
 }
 
 /* The run that a claim wants and no other, if the store can look for it: for one that the same flush inserts, that cannot
- * wait for anybody, and the trigger's answer waits for it; for one that was heard of, it is quicker. No flush has two of them:
- * what the first half of such a claim tells the second is told to the whole transaction. */
+ * wait for anybody, and the trigger's answer waits for it; for one that was heard of, it is quicker. No flush has two of
+ * them. */
 static const hf_id *wanted_run(const struct hf__batch *batch, const struct hf__op *op)
 {
     if (!batch->flusher->driver->statements[HF__STMT_CLAIM_RUN].sql)
@@ -171,6 +171,11 @@ static const hf_id *wanted_run(const struct hf__batch *batch, const struct hf__o
     if (hf__brings_its_claim(batch))
         return &batch->ops[0]->trigger.id;
     return batch->count > 1 || hf_id_is_zero(op->claim.run) ? NULL : &op->claim.run;
+}
+
+static bool claims_by_id(const struct hf__batch *batch, const struct hf__op *op)
+{
+    return op->kind == HF__OP_CLAIM && !op->again && wanted_run(batch, op);
 }
 
 static hf_code send_one_run(struct hf__batch *batch, size_t index, const hf_id *run, hf_error *err)
@@ -186,17 +191,28 @@ static hf_code send_one_run(struct hf__batch *batch, size_t index, const hf_id *
     return hf__sheet_send(batch, HF__STMT_CLAIM_RUN, sheet, err);
 }
 
+hf_code hf__claim_read_wanted(struct hf__batch *batch, hf_error *err)
+{
+    const struct hf__driver *driver = batch->flusher->driver;
+    for (size_t i = 0; i < batch->count; i++)
+        if (claims_by_id(batch, batch->ops[i]))
+            return driver->sync(batch->flusher->conn, err);
+    return HF_OK;
+}
+
 hf_code hf__claim_lease_wanted(struct hf__batch *batch, hf_error *err)
 {
     for (size_t i = 0; i < batch->count; i++) {
-        const struct hf__op *op = batch->ops[i];
-        const hf_id *run = op->kind == HF__OP_CLAIM && !op->again ? wanted_run(batch, op) : NULL;
-        if (!run)
+        const struct hf__table *out = &batch->claims[i].out;
+        if (!claims_by_id(batch, batch->ops[i]) || out->nrows == 0)
             continue;
+        const struct hf__cell *claimed = hf__table_row(out, 0);
         struct hf__cell *c = hf__batch_add(batch, HF__STMT_LEASE_RUN);
-        c[0] = hf__number(op->tenant);
-        c[1] = hf__uuid(run);
-        c[2] = hf__text(op->claim.worker);
+        c[0] = claimed[1];
+        c[1] = claimed[0];
+        c[2] = hf__text(batch->ops[i]->claim.worker);
+        c[3] = claimed[44];
+        c[4] = claimed[12];
     }
     return hf__batch_send(batch, HF__STMT_LEASE_RUN, err);
 }
@@ -343,8 +359,6 @@ static void gather_rows(struct hf__batch *batch, const struct hf__table *out, hf
             ask_belongings(batch, HF__STMT_LOAD_MAIL, c);
         if (hf__as_number(c[16]))
             ask_belongings(batch, HF__STMT_LOAD_STEPS, c);
-        if (hf__as_number(c[17]) >= 2)
-            hf__wake_watcher_of(batch, claimed->run.id);
     }
 }
 

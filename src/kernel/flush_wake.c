@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "kernel/batch.h"
+#include "kernel/claim.h"
 
 bool hf__brings_its_claim(const struct hf__batch *batch)
 {
@@ -81,6 +81,28 @@ static void note_watchers(struct hf__batch *batch, enum hf__stmt stmt, int min_w
     }
 }
 
+/* Whoever follows a run hears that it was started. */
+static void note_claims(struct hf__batch *batch, const struct hf__table *out)
+{
+    int count = hf__claim_runs(out);
+    for (int i = 0; i < count; i++) {
+        const struct hf__cell *c = hf__table_row(out, i);
+        if (hf__as_number(c[17]) >= 2)
+            hf__wake_watcher_of(batch, hf__as_uuid(c[0]));
+    }
+}
+
+static void note_all_claims(struct hf__batch *batch)
+{
+    for (size_t i = 0; i < batch->count; i++)
+        if (batch->ops[i]->kind == HF__OP_CLAIM && !batch->ops[i]->again)
+            note_claims(batch, &batch->claims[i].out);
+    if (batch->limited) {
+        note_claims(batch, &batch->limited->claim.out);
+        note_claims(batch, &batch->limited->rest.out);
+    }
+}
+
 /* What the answers of the commit itself told: lanes and watchers that nobody was woken for yet. */
 void hf__wake_late(struct hf__batch *batch, const struct hf__wake *early)
 {
@@ -89,6 +111,7 @@ void hf__wake_late(struct hf__batch *batch, const struct hf__wake *early)
     int watched = batch->watched_count;
     note_watchers(batch, HF__STMT_FINISH_RUNS, 1);
     note_watchers(batch, HF__STMT_SAVE_STEPS, 2);
+    note_all_claims(batch);
     note_dispatchers(batch);
     learn_lanes(batch, HF__STMT_INSERT_PLAIN_RUNS, HF__PLAIN_FLOW_KEY);
     learn_lanes(batch, HF__STMT_INSERT_RUNS, HF__RUN_FLOW_KEY);

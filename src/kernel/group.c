@@ -20,8 +20,8 @@
 #define GATHER_EACH 10   /* us to wait for each caller that was just answered to come back */
 #define GATHER_LEAST 300 /* us for all of them */
 #define GATHER_MOST 1000
-#define MISSES_MOST 4   /* after so many waits in vain, */
-#define MISSES_RETRY 16 /* only every so many flushes one more */
+#define MISSED_MOST 2   /* gatherings in a row to which not all came */
+#define HOPE_AGAIN 16   /* gatherings that went well, after which more are hoped for */
 #define CROWD 200       /* so many are waited for asleep: the database has use for the processor */
 #define CROWD_PAUSE 150 /* us */
 #define LOCKED_PAUSE HF_MILLISECONDS(1) /* before looking again at runs that others have locked */
@@ -39,7 +39,9 @@ struct hf__group {
     struct hf__flusher flusher; /* its conn is NULL while the store is away */
     int64_t connected_at;
     size_t expected; /* callers that may want something soon; 0: do not wait for them */
-    unsigned misses; /* how often, in a row, not all of them came */
+    size_t hoped;    /* at most so many of them: as many as came the last time */
+    unsigned missed; /* how often, in a row, not so many came */
+    unsigned kept;   /* how often they did since that number was changed */
     pthread_t thread;
 
     pthread_mutex_t mutex; /* guards what follows */
@@ -354,31 +356,42 @@ static void flush_all(struct hf__group *group, struct hf__op **ops, size_t count
 }
 
 /* Yielding, not sleeping, unless they are many: waking up again costs more than the moment. */
-static void await_expected(struct hf__group *group)
+static void await_callers(struct hf__group *group, size_t count)
 {
-    int64_t patience = (int64_t)group->expected * GATHER_EACH;
+    int64_t patience = (int64_t)count * GATHER_EACH;
     patience = patience < GATHER_LEAST ? GATHER_LEAST : patience;
     patience = patience > GATHER_MOST ? GATHER_MOST : patience;
     int64_t until = hf__monotonic_us() + patience;
-    while (hf__group_queued(group) < group->expected && hf__monotonic_us() < until)
-        if (group->expected > CROWD)
+    while (hf__group_queued(group) < count && hf__monotonic_us() < until)
+        if (count > CROWD)
             pause_for(CROWD_PAUSE);
         else
             sched_yield();
 }
 
+/* Where twice not all came, only so many are hoped for; now and then some more. */
+static void learn(struct hf__group *group, size_t wanted)
+{
+    size_t came = hf__group_queued(group);
+    group->missed = came < wanted ? group->missed + 1 : 0;
+    if (group->missed == MISSED_MOST) {
+        group->hoped = came;
+        group->kept = group->missed = 0;
+    } else if (!group->missed && wanted == group->hoped && ++group->kept == HOPE_AGAIN) {
+        group->hoped += group->hoped / 8 + 1;
+        group->kept = 0;
+    }
+}
+
 /* Callers that were answered together come back together: giving way to them for a moment, until they are there beside
- * those who wait already, saves flushes. Those who do something else in between are not waited for, once that is known. A
- * lone caller is never waited for. */
+ * those who wait already, saves flushes. A lone caller is never waited for. */
 static void gather(struct hf__group *group)
 {
-    if (!group->expected)
-        return;
-    group->misses++;
-    if (group->misses <= MISSES_MOST || group->misses % MISSES_RETRY == 0)
-        await_expected(group);
-    if (hf__group_queued(group) >= group->expected)
-        group->misses = 0;
+    size_t wanted = group->expected < group->hoped ? group->expected : group->hoped;
+    if (group->expected) {
+        await_callers(group, wanted);
+        learn(group, wanted);
+    }
     group->expected = 0;
 }
 
@@ -495,6 +508,7 @@ hf_code hf__group_start(struct hf__group **out, const struct hf__group_options *
     if (!group)
         return hf__nomem(err);
     group->options = *options;
+    group->hoped = SIZE_MAX;
     pthread_mutex_init(&group->mutex, NULL);
     hf__cond_init(&group->work);
     hf__flusher_init(&group->flusher, options->driver, NULL);

@@ -331,6 +331,7 @@ static hf_code disown(struct hf__conn *conn)
 
 void hf__postgres_rollback(struct hf__conn *conn)
 {
+    conn->told = NULL;
     if (conn->lost || (!conn->in_transaction && conn->owed_count == 0))
         return;
     bool ready = disown(conn) == HF_OK && queue_rollback(conn) == HF_OK &&

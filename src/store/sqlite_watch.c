@@ -22,13 +22,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { PLACES_TRIED = 8 };
+
 struct hf__watch {
     struct hf__database *db;
     struct hf__watch *next;
     int event_fd;   /* watch_stop, and rings that cannot go through the file */
     int inotify_fd; /* -1 for a memory store */
     int file_fd;    /* of <db>-wake, for the lock; -1 for a memory store */
-    off_t place;    /* of the byte that is locked; above 0 */
+    off_t place;    /* of the byte that is locked; 0: none is */
     dev_t device;   /* which file is listened to: its name may come to mean another */
     ino_t inode;
     atomic_bool stopped;
@@ -45,30 +47,31 @@ static bool open_wake_file(struct hf__database *db)
     return db->wake_fd >= 0;
 }
 
-/* A byte of the file, which need not be that long. Two of the same place would not hear of each other: then another is
- * taken. */
-static bool lock_a_byte(struct hf__watch *watch)
+/* A byte of the file, which need not be that long; one of two watches with the same would not hear of the other. Where it
+ * cannot be had, for somebody's own lock or for want of such locks, whoever asks for locks is not told that there is none. */
+static void lock_a_byte(struct hf__watch *watch)
 {
     uint64_t number;
-    while (hf__random_bytes(&number, sizeof number)) {
+    for (int tries = 0; tries < PLACES_TRIED; tries++) {
+        if (!hf__random_bytes(&number, sizeof number))
+            break;
         watch->place = (off_t)(number >> 2) + 1;
         struct flock byte = {
             .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = watch->place, .l_len = 1
         };
         if (fcntl(watch->file_fd, F_OFD_SETLK, &byte) == 0)
-            return true;
-        if (errno != EAGAIN && errno != EACCES)
-            return false;
+            return;
     }
-    return false;
+    watch->place = 0;
 }
 
 static hf_code find_wake_file(struct hf__watch *watch, hf_error *err)
 {
     struct stat st;
     watch->file_fd = hf__sqlite_side_file(watch->db, "-wake");
-    if (watch->file_fd < 0 || fstat(watch->file_fd, &st) != 0 || !lock_a_byte(watch))
+    if (watch->file_fd < 0 || fstat(watch->file_fd, &st) != 0)
         return hf__sqlite_side_file_failed(watch->db, "-wake", errno, err);
+    lock_a_byte(watch);
     watch->device = st.st_dev;
     watch->inode = st.st_ino;
     return HF_OK;
@@ -77,6 +80,16 @@ static hf_code find_wake_file(struct hf__watch *watch, hf_error *err)
 static void wake_path(const struct hf__database *db, char path[PATH_MAX])
 {
     snprintf(path, PATH_MAX, "%s-wake", db->path);
+}
+
+/* Its name may mean another file by now, and this ear is on one that nobody rings any more. */
+static bool lost_its_name(const struct hf__watch *watch)
+{
+    char path[PATH_MAX];
+    struct stat st;
+
+    wake_path(watch->db, path);
+    return stat(path, &st) != 0 || st.st_dev != watch->device || st.st_ino != watch->inode;
 }
 
 static hf_code listen_to_file(struct hf__watch *watch, hf_error *err)
@@ -94,6 +107,8 @@ static hf_code listen_to_file(struct hf__watch *watch, hf_error *err)
                         "%s cannot be watched: %s; raise fs.inotify.max_user_instances and "
                         "fs.inotify.max_user_watches",
                         path, strerror(errno));
+    if (lost_its_name(watch))
+        return hf__fail(err, HF_UNAVAILABLE, "%s was replaced meanwhile; watch again", path);
     return HF_OK;
 }
 
@@ -173,16 +188,6 @@ static bool drain_event_fd(struct hf__watch *watch)
 {
     uint64_t count;
     return read(watch->event_fd, &count, sizeof count) == (ssize_t)sizeof count;
-}
-
-/* Its name may mean another file by now, and this ear is on one that nobody rings any more. */
-static bool lost_its_name(const struct hf__watch *watch)
-{
-    char path[PATH_MAX];
-    struct stat st;
-
-    wake_path(watch->db, path);
-    return stat(path, &st) != 0 || st.st_dev != watch->device || st.st_ino != watch->inode;
 }
 
 static bool tells_of_the_end(const struct hf__watch *watch, const struct inotify_event *event)
@@ -281,7 +286,7 @@ static bool others_listen(const struct hf__database *db)
     const struct hf__watch *own = db->watches;
     if (!own)
         return is_locked(db->wake_fd, 0, 0);
-    return own->next || is_locked(db->wake_fd, 0, own->place) ||
+    return own->next || !own->place || is_locked(db->wake_fd, 0, own->place) ||
            is_locked(db->wake_fd, own->place + 1, 0);
 }
 

@@ -215,6 +215,47 @@ static void a_follower_is_woken_by_the_next_line(void **state)
     expect_to_be_woken(follow_once);
 }
 
+static void *claim_soon(void *arg)
+{
+    static const char *const pattern[] = { WORK };
+    hf_claim_spec spec = HF_CLAIM_INIT;
+    struct timespec time = { .tv_nsec = 50 * 1000 * 1000 };
+    hf_claims *claims = NULL;
+    hf_error err;
+    nanosleep(&time, NULL);
+    spec.worker = WORKER;
+    spec.patterns = pattern;
+    spec.pattern_count = 1;
+    spec.limit = 1;
+    bool claimed = hf_claim(fx.client, &claims, &spec, &err) == HF_OK && claims->count == 1;
+    hf_claims_free(claims);
+    return claimed ? arg : NULL;
+}
+
+static int64_t follow_a_start_once(void)
+{
+    hf_id id = trigger(WORK);
+    hf_events *events = NULL;
+    pthread_t thread;
+    void *claimed = NULL;
+    assert_int_equal(pthread_create(&thread, NULL, claim_soon, &id), 0);
+    int64_t start = hf__monotonic_us();
+    assert_ok(hf_events_follow(fx.client, &events, id, 1, 10, HF_MINUTES(2), &fx.error));
+    int64_t took = hf__monotonic_us() - start;
+    assert_string_equal(events->items[0].name, "started");
+    hf_events_free(events);
+    pthread_join(thread, &claimed);
+    assert_non_null(claimed);
+    change(id, HF_CANCEL);
+    return took;
+}
+
+static void a_follower_is_woken_when_the_run_is_started(void **state)
+{
+    (void)state;
+    expect_to_be_woken(follow_a_start_once);
+}
+
 static void *cancel_soon(void *arg)
 {
     struct timespec time = { .tv_nsec = 50 * 1000 * 1000 };
@@ -307,6 +348,7 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(a_run_that_is_not_finished_cannot_be_removed),
     CONTRACT_TEST(a_run_cannot_be_replaced_to_hide_what_it_was),
     CONTRACT_TEST(a_follower_is_woken_by_the_next_line),
+    CONTRACT_TEST(a_follower_is_woken_when_the_run_is_started),
     CONTRACT_TEST(whoever_waits_for_a_run_is_woken_by_its_end),
     CONTRACT_TEST(whoever_waits_for_a_run_outlasts_a_lock_on_it),
 };

@@ -336,6 +336,20 @@ static void what_is_sent_behind_a_foretelling_is_not_waited_for(void **state)
     driver->disconnect(conn);
 }
 
+static void nothing_is_foretold_by_a_rollback(void **state)
+{
+    NEED_SERVER();
+    struct hf__conn *conn = connected(db);
+    struct hf__table answer = table(1);
+    struct telling telling = { .answer = &answer };
+    ok(driver->begin(conn, &failure));
+    ok(ask(conn, COUNT, NULL, &answer, &failure));
+    driver->foretell(conn, note_telling, &telling);
+    driver->rollback(conn);
+    assert_int_equal(telling.count, 0);
+    driver->disconnect(conn);
+}
+
 static void nothing_is_foretold_behind_a_pooler(void **state)
 {
     NEED_SERVER();
@@ -569,6 +583,7 @@ int main(void)
         TEST(a_commit_is_foretold_once_and_the_next_is_not),
         TEST(nothing_is_foretold_when_a_statement_fails),
         TEST(what_is_sent_behind_a_foretelling_is_not_waited_for),
+        TEST(nothing_is_foretold_by_a_rollback),
         TEST(nothing_is_foretold_behind_a_pooler),
         TEST(a_line_that_breaks_in_silence_leaves_the_commit_unknown),
         TEST(an_idle_connection_that_was_ended_is_noticed_at_its_next_use),

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "sqlite_toy.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -154,6 +155,25 @@ static void a_deleted_wake_file_asks_for_a_new_watch(void **state)
     driver->unwatch(watch);
 }
 
+/* It cannot lock its byte; but whoever asks whether anybody has a lock is told so. */
+static void somebodys_lock_on_the_wake_file_does_not_make_deaf(void **state)
+{
+    struct toy *toy = *state;
+    struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+    struct hf__watch *watch;
+    char path[160];
+    int heard = 0;
+    snprintf(path, sizeof path, "%s-wake", toy->path);
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    assert_int_equal(fcntl(fd, F_OFD_SETLK, &whole), 0);
+    assert_ok(toy, driver->watch(&watch, toy->db, &toy->err));
+    ring_beside(toy, &toy_wake);
+    assert_ok(toy, driver->watch_wait(watch, HF_MINUTES(2), count_calls, &heard, &toy->err));
+    assert_int_equal(heard, 1);
+    driver->unwatch(watch);
+    close(fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -166,6 +186,7 @@ int main(void)
         ON_FILE(a_watch_can_be_stopped_from_another_thread),
         IN_MEMORY(a_watch_can_be_stopped_from_another_thread),
         ON_FILE(a_deleted_wake_file_asks_for_a_new_watch),
+        ON_FILE(somebodys_lock_on_the_wake_file_does_not_make_deaf),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

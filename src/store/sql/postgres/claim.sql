@@ -127,10 +127,9 @@ SELECT NULL, NULL, l.tenant, l.name, l.id, NULL, $2, NULL, l.max_attempts, NULL,
 -- As claim_runs, for one new run that is known by its id: the same flush has just inserted it, or it was heard of. What is
 -- heard need not be true: it must be of the lane that the worker serves. One that somebody has locked is passed over, and no
 -- table is touched that an insert does not touch, so this waits for nothing. The run is left to claim_runs if another of its
--- lane and priority is due before it. It is locked, and given as it will be once lease_run, which follows in the same
--- transaction, has written it; what that is to write stands in a setting of the transaction, set once the lock is there: so
--- the answer waits for no index. Served by the primary keys and run_claim. Serves: a worker whose claim goes along with the
--- trigger that it waits for, or that was woken for this run.
+-- lane and priority is due before it. It is only locked, and given as lease_run will write it in the same transaction: that
+-- takes twice as long, for the indexes, and nobody need wait for it. Served by the primary keys and run_claim. Serves: a
+-- worker whose claim goes along with the trigger that it waits for, or that was woken for this run.
 -- only: postgres
 -- takes: one (tenant int, id uuid, lane int, lease bigint)
 -- gives: (id uuid, tenant_id int, tenant text, workflow text, lane int, key text, priority int, attempt int,
@@ -139,43 +138,35 @@ SELECT NULL, NULL, l.tenant, l.name, l.id, NULL, $2, NULL, l.max_attempts, NULL,
 --   text, current_step text, waiting_kind text, waiting_token text, waiting_until bigint, wait_count int, last_worker
 --   text, subject text, reference text, tags text, partition text, trace text, actor text, parent uuid, root uuid,
 --   timeout_at bigint, created_at bigint, started_at bigint, lease bigint, retry_base bigint, retry_cap bigint,
---   dead_letter text, now bigint, noted text)
-SELECT o.*, set_config('holdfast.claimed', o.now || ' ' || o.lease_end, true)
-  FROM (
-    SELECT r.id, r.tenant_id, n.name AS tenant, w.name, r.lane, r.key, r.priority, r.attempt + 1 AS attempt,
-           coalesce(r.max_attempts, w.max_attempts) AS max_attempts, r.version + 1 AS version, r.revision,
-           r.event_seq + 1 AS event_seq,
-           CASE WHEN r.timeout_at > t.now THEN least(t.now + coalesce($4, w.lease), r.timeout_at)
-                ELSE t.now + coalesce($4, w.lease) END AS lease_end,
-           r.run_at AS due_at, r.status AS claimed_from, r.has_mail, r.has_steps, r.watched, r.input, r.state, r.error,
-           r.error_code, r.last_error, r.current_step, r.waiting_kind, r.waiting_token, r.waiting_until, r.wait_count,
-           r.last_worker, r.subject, r.reference, r.tags, r.partition, r.trace, r.actor, r.parent, r.root, r.timeout_at,
-           r.created_at, coalesce(r.started_at, t.now) AS started_at, coalesce($4, w.lease) AS lease, w.retry_base,
-           w.retry_cap, w.dead_letter, t.now
-      FROM (SELECT holdfast.now() AS now OFFSET 0) t, holdfast.run r, holdfast.workflow w, holdfast.tenant n
-     WHERE r.tenant_id = $1 AND r.id = $2 AND r.lane = $3 AND r.status = 0 AND r.run_at <= t.now AND r.deleted_at IS NULL
-       AND w.id = r.workflow_id AND NOT w.paused AND w.max_running IS NULL
-       AND n.id = $1 AND NOT n.disabled
-       AND NOT EXISTS (
-            SELECT 1 FROM holdfast.run c
-             WHERE c.lane = r.lane AND c.priority = r.priority AND c.run_at < r.run_at
-               AND c.status <= 3 AND c.deleted_at IS NULL AND c.run_at IS NOT NULL OFFSET 0)
-       FOR NO KEY UPDATE OF r SKIP LOCKED) o;
+--   dead_letter text, now bigint)
+SELECT r.id, r.tenant_id, n.name, w.name, r.lane, r.key, r.priority, r.attempt + 1,
+       coalesce(r.max_attempts, w.max_attempts), r.version + 1, r.revision, r.event_seq + 1,
+       CASE WHEN r.timeout_at > t.now THEN least(t.now + coalesce($4, w.lease), r.timeout_at)
+            ELSE t.now + coalesce($4, w.lease) END,
+       r.run_at, r.status, r.has_mail, r.has_steps, r.watched, r.input, r.state, r.error, r.error_code, r.last_error,
+       r.current_step, r.waiting_kind, r.waiting_token, r.waiting_until, r.wait_count, r.last_worker, r.subject, r.reference,
+       r.tags, r.partition, r.trace, r.actor, r.parent, r.root, r.timeout_at, r.created_at, coalesce(r.started_at, t.now),
+       coalesce($4, w.lease), w.retry_base, w.retry_cap, w.dead_letter, t.now
+  FROM (SELECT holdfast.now() AS now OFFSET 0) t, holdfast.run r, holdfast.workflow w, holdfast.tenant n
+ WHERE r.tenant_id = $1 AND r.id = $2 AND r.lane = $3 AND r.status = 0 AND r.run_at <= t.now AND r.deleted_at IS NULL
+   AND w.id = r.workflow_id AND NOT w.paused AND w.max_running IS NULL
+   AND n.id = $1 AND NOT n.disabled
+   AND NOT EXISTS (
+        SELECT 1 FROM holdfast.run c
+         WHERE c.lane = r.lane AND c.priority = r.priority AND c.run_at < r.run_at
+           AND c.status <= 3 AND c.deleted_at IS NULL AND c.run_at IS NOT NULL OFFSET 0)
+   FOR NO KEY UPDATE OF r SKIP LOCKED;
 
 -- name: lease_run
--- Writes what claim_run has given, if it gave anything, with its line in the journal. On its own, so that the run can be
--- handed out before. Served by the primary key. Serves: claims, after claim_run.
+-- Writes what claim_run has given, with its line in the journal. Served by the primary key. Serves: claims, after claim_run.
 -- only: postgres
--- takes: one (tenant int, id uuid, worker text)
+-- takes: one (tenant int, id uuid, worker text, now bigint, lease_end bigint)
 -- gives: nothing
 WITH ok AS (
     UPDATE holdfast.run r
        SET status = 1, claimed_from = r.status, due_at = r.run_at, version = r.version + 1, attempt = r.attempt + 1,
-           event_seq = r.event_seq + 1, leased_by = $3, started_at = coalesce(r.started_at, c.now), updated_at = c.now,
-           run_at = c.lease_end
-      FROM (SELECT split_part(v.noted, ' ', 1)::bigint AS now, split_part(v.noted, ' ', 2)::bigint AS lease_end
-              FROM (SELECT nullif(current_setting('holdfast.claimed', true), '') AS noted OFFSET 0) v
-             WHERE v.noted IS NOT NULL OFFSET 0) c
+           event_seq = r.event_seq + 1, leased_by = $3, started_at = coalesce(r.started_at, $4), updated_at = $4,
+           run_at = $5
      WHERE r.tenant_id = $1 AND r.id = $2
     RETURNING r.id, r.event_seq, r.version, r.tenant_id, r.updated_at
 )
