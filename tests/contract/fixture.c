@@ -36,6 +36,7 @@ static atomic_int commit_count;
 static void (*_Atomic lost_callback)(void);
 static void (*_Atomic committed_callback)(void);
 static atomic_int next_fate; /* plus 1; 0: as the backend does it */
+static atomic_bool foretells_nothing;
 static void (*_Atomic fate_callback)(void);
 static _Thread_local struct {
     hf__told told; /* NULL: the commit at hand is not foretold */
@@ -98,8 +99,15 @@ static hf_code lose(struct hf__conn *conn, bool *unknown, hf_error *err)
     return hf__fail(err, HF_UNAVAILABLE, "the answer was lost on purpose");
 }
 
+void foretell_nothing(bool nothing)
+{
+    atomic_store(&foretells_nothing, nothing);
+}
+
 static void faulty_foretell(struct hf__conn *conn, hf__told told, void *arg)
 {
+    if (atomic_load(&foretells_nothing))
+        return;
     if (atomic_load(&next_fate)) {
         foretold.told = told;
         foretold.batch = arg;

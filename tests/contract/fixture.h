@@ -152,6 +152,8 @@ enum fate {
     ANSWER_IS_LOST       /* happens, and nobody knows */
 };
 void foretell_next(enum fate fate, void (*meanwhile)(void));
+/* Whether claims are handed out only when their commit is answered. */
+void foretell_nothing(bool nothing);
 /* Called once, when the next one is lost, before anybody can send it again. */
 void when_lost(void (*callback)(void));
 /* Called once, when the next commit of a flush has happened, before anybody is answered. */
