@@ -191,7 +191,8 @@ SELECT pg_advisory_xact_lock(1215653446, f.id)
 -- only. One that was deleted counts until its lease ends. Of the free slots a worker takes half, or as many as it has idle hands (hands). The caller has locked the flow:
 -- what is counted here holds until its commit. Shares are of what is free, where that is less than most. A rate_next
 -- further ahead than the burst is of another rate, or of a clock that was set back: it counts for nothing. Where all that is
--- due fits into every limit, which of it comes first need not be found out. Served by run_claim and run_slot. Serves: workers.
+-- due fits into every limit, which of it comes first need not be found out; and a key has no more running than its workflow, so
+-- where that leaves twice as many slots as are wanted, its own are not counted. Served by run_claim and run_slot. Serves: workers.
 -- takes: one (heads text, most int, worker text, lease bigint, suspect_attempts int, hands int)
 -- gives: (id uuid, tenant_id int, tenant text, workflow text, lane int, key text, priority int, attempt int,
 --   max_attempts int, version bigint, revision bigint, event_seq bigint, run_at bigint, due_at bigint, claimed_from
@@ -210,7 +211,8 @@ head AS MATERIALIZED (
     SELECT w.id, n.name AS tenant, w.name, coalesce($4, w.lease) AS lease, w.max_attempts, w.retry_base, w.retry_cap,
            w.dead_letter, w.key_max_running, (w.key_rate_interval + w.key_rate_count - 1) / w.key_rate_count AS key_step,
            w.key_rate_burst, s.step, p.paid, coalesce((t.now + s.step * w.rate_burst - p.paid) / s.step, 2147483647) AS
-           starts, CASE WHEN c.free IS NULL THEN 2147483647 ELSE least(c.free, greatest($6, (c.free + 1) / 2)) END AS slots
+           starts, c.running,
+           CASE WHEN c.running IS NULL THEN 2147483647 ELSE least(u.free, greatest($6, (u.free + 1) / 2)) END AS slots
       FROM t
      CROSS JOIN (SELECT DISTINCT h.workflow_id FROM head h) d
       JOIN holdfast.workflow w ON w.id = d.workflow_id AND NOT w.paused
@@ -220,10 +222,11 @@ head AS MATERIALIZED (
         SELECT CASE WHEN w.rate_next > t.now + s.step * w.rate_burst + 1000000 THEN t.now
                     ELSE least(greatest(w.rate_next, t.now), t.now + s.step * w.rate_burst) END AS paid) p
      CROSS JOIN LATERAL (
-        SELECT CASE WHEN w.max_running < 2147483647 THEN greatest(w.max_running - (
+        SELECT CASE WHEN w.max_running < 2147483647 THEN (
                SELECT count(*) FROM holdfast.run r WHERE r.slot = w.id AND r.status = 1
-                   AND (r.deleted_at IS NULL OR r.run_at > t.now)), 0)
-               END AS free OFFSET 0) c
+                   AND (r.deleted_at IS NULL OR r.run_at > t.now))
+               END AS running OFFSET 0) c
+     CROSS JOIN LATERAL (SELECT greatest(w.max_running - c.running, 0) AS free) u
 ), place AS MATERIALIZED (
     SELECT l.id, f.key_step AS step, p.paid,
            coalesce((t.now + f.key_step * f.key_rate_burst - p.paid) / f.key_step, 2147483647) AS starts,
@@ -236,7 +239,8 @@ head AS MATERIALIZED (
         SELECT CASE WHEN l.rate_next > t.now + f.key_step * f.key_rate_burst + 1000000 THEN t.now
                     ELSE least(greatest(l.rate_next, t.now), t.now + f.key_step * f.key_rate_burst) END AS paid) p
      CROSS JOIN LATERAL (
-        SELECT CASE WHEN f.key_max_running IS NOT NULL THEN greatest(f.key_max_running - (
+        SELECT CASE WHEN f.key_max_running - 2 * $2 >= f.running THEN NULL
+                    WHEN f.key_max_running IS NOT NULL THEN greatest(f.key_max_running - (
                SELECT count(*) FROM holdfast.run r
                 WHERE r.slot = f.id AND r.lane = l.id AND r.status = 1
                    AND (r.deleted_at IS NULL OR r.run_at > t.now)), 0) END AS free OFFSET 0) c
