@@ -39,7 +39,7 @@ struct hf__group {
     struct hf__flusher flusher; /* its conn is NULL while the store is away */
     int64_t connected_at;
     size_t expected; /* callers that may want something soon; 0: do not wait for them */
-    size_t hoped;    /* at most so many of them: as many as came the last time */
+    size_t hoped;    /* at most so many of them are waited for, by what was learnt */
     unsigned missed; /* how often, in a row, not so many came */
     unsigned kept;   /* how often they did since that number was changed */
     pthread_t thread;
