@@ -44,23 +44,20 @@ static void fill(struct hf__batch *batch, struct hf__op *op)
     hf__alert_failed(batch, op);
 }
 
-/* A line for each end that was written, then lines with how much mail was new to a parent. */
+/* That the mail was new may come with the end, or in a line of its own behind it. */
 static void take_answer(struct hf__batch *batch, const struct hf__cell *c)
 {
     hf_id run = hf__as_uuid(c[0]);
-    int mailed = (int)hf__as_number(c[2]);
-    if (mailed) {
-        hf__children_told(batch, hf__batch_row(batch, run), mailed, hf__as_number(c[3]) != 0);
-        return;
-    }
     struct hf__op *op = hf__idmap_get(&batch->fenced, run);
     if (!op)
         return;
-    hf__op_ok(op);
-    if (op->commit.slot_lane)
+    if (!op->decided && op->commit.slot_lane)
         hf__wake_slot(batch, op->commit.slot_lane);
     if (hf__as_number(c[1]) >= 1)
         hf__wake_watcher_of(batch, run);
+    hf__op_ok(op);
+    if (hf__as_number(c[2]))
+        hf__children_told(batch, hf__batch_row(batch, op->commit.child->parent), 1, fails(op));
 }
 
 hf_code hf__finish_children(struct hf__batch *batch, hf_error *err)

@@ -39,10 +39,12 @@ bool hf__insert_siblings(struct hf__batch *batch, const struct hf__op *op,
         struct hf__cell *c = hf__batch_add(batch, HF__STMT_INSERT_CHILDREN);
         c[0] = hf__number(op->tenant);
         c[1] = hf__uuid(&op->commit.child_ids[i]);
-        c[2] = hf__uuid(&parent->id);
-        c[3] = hf__uuid(root);
-        c[4] = hf__text(spec->workflow);
-        c[5] = hf__text(hf__commit_actor(op));
+        if (i == 0) { /* what they share */
+            c[2] = hf__uuid(&parent->id);
+            c[3] = hf__uuid(root);
+            c[4] = hf__text(spec->workflow);
+            c[5] = hf__text(hf__commit_actor(op));
+        }
         c[6] = hf__number(spec->priority);
         c[7] = hf__text(spec->trace ? spec->trace : parent->trace);
         c[8] = hf__text(spec->input);

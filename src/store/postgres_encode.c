@@ -84,19 +84,34 @@ static hf_code check_cell(enum hf__type type, const struct hf__cell *cell,
     return HF_OK;
 }
 
-static int count_nulls(const struct hf__table *table, int column)
+static bool is_null(const struct hf__table *table, int row, int column)
 {
-    int count = 0;
-    for (int row = 0; row < table->nrows; row++)
-        count += hf__table_row(table, row)[column].length == HF__NULL;
-    return count;
+    return hf__table_row(table, row)[column].length == HF__NULL;
+}
+
+static bool has_null(const struct hf__table *table, int column, int rows)
+{
+    for (int row = 0; row < rows; row++)
+        if (is_null(table, row, column))
+            return true;
+    return false;
+}
+
+/* Nulls at the end of a column are left out, which unnest fills up again: most columns of a new run are nothing but nulls, and
+ * the server would take each in its hands several times. The first column says how many rows there are. */
+static int rows_to_send(const struct hf__table *table, int column)
+{
+    int rows = table->nrows;
+    while (column > 0 && rows > 0 && is_null(table, rows - 1, column))
+        rows--;
+    return rows;
 }
 
 /* An array's header: dimensions, whether it has nulls, element type; then of its one dimension length and lower bound. */
-static void add_array_header(struct hf__buffer *out, enum hf__type type, int length, bool has_null)
+static void add_array_header(struct hf__buffer *out, enum hf__type type, int length, bool nulls)
 {
     add_int32(out, length > 0);
-    add_int32(out, has_null);
+    add_int32(out, nulls);
     add_int32(out, (int32_t)wire_types[type].scalar);
     if (length == 0)
         return;
@@ -104,15 +119,12 @@ static void add_array_header(struct hf__buffer *out, enum hf__type type, int len
     add_int32(out, 1);
 }
 
-/* A column of nothing but nulls goes as an empty array, which unnest fills up again: most columns of a new run are such, and
- * the server would take each null in its hands several times. The first says how many rows there are. */
 static hf_code add_array(struct hf__buffer *out, const struct hf__statement *statement,
                          const struct hf__table *table, int column, hf_error *err)
 {
     enum hf__type type = statement->param_types[column];
-    int nulls = count_nulls(table, column);
-    int length = column > 0 && nulls == table->nrows ? 0 : table->nrows;
-    add_array_header(out, type, length, length > 0 && nulls > 0);
+    int length = rows_to_send(table, column);
+    add_array_header(out, type, length, has_null(table, column, length));
     for (int row = 0; row < length; row++) {
         const struct hf__cell *cell = &hf__table_row(table, row)[column];
         if (cell->length == HF__NULL) {

@@ -33,7 +33,7 @@ struct claimer {
 
 static int ahead(const hf_worker *worker)
 {
-    if (worker->average < 0 || hf__hands_are_stuck(worker))
+    if (!worker->measured || hf__hands_are_stuck(worker))
         return worker->threads; /* what waits behind handlers that take hours is no other's */
     int64_t window = AHEAD_WINDOW;
     if (worker->shortest_lease && worker->shortest_lease / 2 < window)

@@ -5,8 +5,8 @@
 #include "util/clock.h"
 #include "util/random.h"
 
-/* How much a new measurement counts in the average. */
-#define FRESHNESS 0.05
+/* The average is of about so many measurements: a first one that took long is soon outweighed. */
+#define MEASURED_MOST 20
 
 /* worker->lock is held. `duration` is what the last turn took; negative: nothing to learn from
  * it. */
@@ -16,10 +16,9 @@ static void put_down(hf_worker *worker, int64_t duration)
     worker->moved_at = hf__monotonic_us();
     if (duration < 0)
         return;
-    if (worker->average < 0)
-        worker->average = (double)duration;
-    else
-        worker->average += ((double)duration - worker->average) * FRESHNESS;
+    if (worker->measured < MEASURED_MOST)
+        worker->measured++;
+    worker->average += ((double)duration - worker->average) / worker->measured;
 }
 
 /* worker->lock is held. */

@@ -158,7 +158,6 @@ static void apply_options(hf_worker *worker, const hf_worker_options *options)
     worker->make_way_for = MAKE_WAY_FOR;
     worker->observer = options->observer;
     worker->observer_arg = options->observer_arg;
-    worker->average = -1;
 }
 
 static char *copy_text(const char *text)

@@ -235,7 +235,8 @@ struct hf_worker {
     int hands_alive;
     int abandoned;          /* hands that sit in a handler given back */
     int alone;              /* held runs that must have no company */
-    double average;         /* us of a handler; negative: not measured yet */
+    int measured;           /* how many measurements the average is of */
+    double average;         /* us of a handler */
     int64_t moved_at;       /* monotonic us: a hand took a run, or had done with one */
     double payload;         /* bytes of the largest run of late; falls slowly */
     int64_t shortest_lease; /* us, since the worker last held nothing; 0: holds nothing */

@@ -62,17 +62,21 @@ SELECT r.id, 1, 1, r.tenant_id, r.created_at, 0, 'created', r.actor
 -- name: insert_children
 -- As insert_runs, for children of one run that differ in nothing but id, priority, trace and input: pending at once, without
 -- a key, and with ids that were made for them. They can meet with no other, so nothing is checked and nothing given back;
--- all rows by one execution, as insert_plain_runs. Served by the unique index of workflow. Serves: children.
+-- all rows by one execution, as insert_plain_runs. What they share, from parent to actor, stands in the first row alone.
+-- Served by the unique index of workflow. Serves: children.
 -- takes: rows (tenant int, id uuid, parent uuid, root uuid, workflow text, actor text, priority int, trace text, input text)
 -- gives: nothing
-WITH n (tenant, id, parent, root, workflow, actor, priority, trace, input) AS (
-    SELECT c1, c2, c3, c4, c5, c6, c7, c8, c9 FROM holdfast_rows)
+WITH f (tenant, parent, root, workflow, actor) AS (
+    SELECT c1, c3, c4, c5, c6 FROM holdfast_rows WHERE c3 IS NOT NULL),
+n (id, priority, trace, input) AS (
+    SELECT c2, c7, c8, c9 FROM holdfast_rows)
 INSERT INTO run (tenant_id, id, workflow_id, lane, priority, run_at, timeout_at, input, trace, actor, parent, root,
     event_seq, created_at, updated_at, definition_hash, in_time)
-SELECT n.tenant, n.id, w.id, w.lane, n.priority, holdfast_now(), holdfast_now() + w.timeout, n.input, n.trace, n.actor,
-       n.parent, n.root, 1, holdfast_now(), holdfast_now(), w.definition_hash, holdfast_in_time(n.id)
-  FROM n
- CROSS JOIN workflow w ON w.tenant_id = n.tenant AND w.name = n.workflow;
+SELECT f.tenant, n.id, w.id, w.lane, n.priority, holdfast_now(), holdfast_now() + w.timeout, n.input, n.trace, f.actor,
+       f.parent, f.root, 1, holdfast_now(), holdfast_now(), w.definition_hash, holdfast_in_time(n.id)
+  FROM f
+ CROSS JOIN workflow w ON w.tenant_id = f.tenant AND w.name = f.workflow
+ CROSS JOIN n;
 INSERT INTO event (run_id, seq, version, tenant_id, at, kind, name, actor)
 SELECT r.id, 1, 1, r.tenant_id, r.created_at, 0, 'created', r.actor
   FROM run r WHERE changes() > 0 AND r.rowid > last_insert_rowid() - changes();
