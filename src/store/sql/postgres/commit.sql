@@ -30,6 +30,12 @@ ok AS (
 )
 SELECT o.id, o.watched::int FROM ok o;
 
+-- piece: mail_is_new
+-- There is mail, and none like it before.
+o.payload IS NOT NULL
+AND (o.event_seq = 3
+     OR NOT EXISTS (SELECT 1 FROM holdfast.signal s WHERE s.run_id = o.parent AND s.id = o.mail OFFSET 0))
+
 -- name: finish_children
 -- The short way for a holder's commit that ends a child, whose parent is locked: checks the fence, writes the end, its
 -- journal line and the mail for the parent at once; no payload, no mail. An end that is not given back goes the long way.
@@ -63,20 +69,17 @@ ok AS (
     SELECT o.id, o.event_seq, o.version, o.tenant_id, o.updated_at, 0, o.name, o.worker,
            CASE WHEN o.status = 5 THEN json_build_object('attempt', o.attempt, 'error', o.last_error)::text END
       FROM ok o
-), told AS MATERIALIZED (
-    SELECT o.id, o.watched, o.tenant_id, o.parent, o.mail, o.mail_name, o.payload, o.status, o.updated_at,
-           o.payload IS NOT NULL
-           AND (o.event_seq = 3
-                OR NOT EXISTS (SELECT 1 FROM holdfast.signal s WHERE s.run_id = o.parent AND s.id = o.mail OFFSET 0))
-           AS mailed
-      FROM ok o
 ), mail AS (
     INSERT INTO holdfast.signal (tenant_id, run_id, id, type, name, payload, sender, failed_child, occurred_at, visible_at)
     SELECT o.tenant_id, o.parent, o.mail, 'child', o.mail_name, o.payload, substr(o.mail, 7), o.status <> 4, o.updated_at,
            o.updated_at
-      FROM told o WHERE o.mailed
+      FROM ok o
+     WHERE
+       -- include: mail_is_new
 )
-SELECT o.id, o.watched::int, o.mailed FROM told o;
+SELECT o.id, o.watched::int,
+       -- include: mail_is_new
+  FROM ok o;
 
 -- name: lock_runs
 -- Locks the runs that a flush touches and reads what is needed to decide. First of all statements: what follows sees
