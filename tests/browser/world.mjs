@@ -155,7 +155,7 @@ export async function until(look, what, patience = 60000) {
 export async function openBrowser() {
   const require = createRequire(join(process.env.HOLDFAST_BROWSER_MODULES, 'node_modules', 'x.js'));
   const { chromium } = require('playwright-core');
-  return chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox', '--disable-background-networking', '--disable-component-update', '--disable-sync', '--no-first-run'] });
+  return chromium.launch({ executablePath: process.env.HOLDFAST_BROWSER, args: ['--no-sandbox', '--disable-background-networking', '--disable-component-update', '--disable-sync', '--no-first-run'] });
 }
 
 export function axeSource() {
