@@ -30,7 +30,10 @@ def make_database(like="template1"):
 
 @functools.cache
 def pristine_database():
-    """One with the tables, which is only copied: to make them takes much longer."""
+    """One with the tables, which is only copied: to make them takes much longer. ./test has made one for all."""
+    made = os.environ.get("HOLDFAST_TEST_PRISTINE")
+    if made:
+        return made
     name, url = make_database()
     run_program("--store", url, "migrate")
     return name
