@@ -1,6 +1,6 @@
 // What the tests share: the browser, the store that most of them look at, and how a page is opened, waited for and judged.
 import { readFileSync } from 'node:fs';
-import { World, openBrowser, axeSource } from './world.mjs';
+import { World, openBrowser, axeSource, PATIENCE } from './world.mjs';
 
 export const tests = [];
 export const test = (name, body) => tests.push({ name, body });
@@ -50,6 +50,7 @@ export function opener(complaints, contexts) {
   return async (path, { base, expected = refused, ...options } = {}) => {
     const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, reducedMotion: 'reduce', ...options });
     contexts.push(context);
+    context.setDefaultTimeout(PATIENCE);
     const page = await context.newPage();
     page.on('pageerror', (error) => complaints.push(`${path}: ${error.message}`));
     page.on('console', (message) => { if (message.type() === 'error' && !expected.test(message.text())) complaints.push(`${path}: ${message.text()}`); });
@@ -62,7 +63,7 @@ export const rows = (page) => page.locator('.run-list tbody tr[data-row]');
 export const places = () => ['/', '/runs', `/runs/${world.order}`, `/runs/${world.failed}`, '/workflows', '/workflows/mail.send.v1', '/schedules', '/workers', '/tasks', '/dead-letters', '/outbox', '/settings'];
 
 export async function settle(page) {
-  await page.waitForFunction(() => document.querySelector('#main h1, #main h2') && !document.querySelector('#main [aria-busy], #main .skeleton'), null, { timeout: 60000 });
+  await page.waitForFunction(() => document.querySelector('#main h1, #main h2') && !document.querySelector('#main [aria-busy], #main .skeleton'), null, { timeout: PATIENCE });
 }
 
 export async function axe(page) {

@@ -186,7 +186,7 @@ test('a run is live: a signal from elsewhere moves the open page on', async (ope
   check((await page.locator('.timeline').innerText()).includes('approval'), 'the timeline does not show what it waits for');
   await page.getByText('40 %').waitFor();
   await world.ask('POST', `/v1/runs/${world.order}/signals`, { name: 'approval', payload: { by: 'ann' } });
-  await page.locator('.run-sub .badge', { hasText: 'Succeeded' }).waitFor({ timeout: 60000 });
+  await page.locator('.run-sub .badge', { hasText: 'Succeeded' }).waitFor();
   await page.locator('.journal tbody tr', { hasText: 'succeeded' }).last().waitFor();
   await page.getByText('"ann"').first().waitFor();
 });
@@ -255,7 +255,7 @@ test('a signal is sent from the page', async (open) => {
   await page.getByRole('dialog').getByRole('alert').filter({ hasText: 'Payload' }).waitFor();
   await page.getByLabel('Payload').fill('{"by":"browser"}');
   await page.getByRole('dialog').getByRole('button', { name: 'Send' }).click();
-  await page.locator('.run-sub .badge', { hasText: 'Succeeded' }).waitFor({ timeout: 60000 });
+  await page.locator('.run-sub .badge', { hasText: 'Succeeded' }).waitFor();
 });
 
 test('children are shown as a tree, with a way up', async (open) => {
@@ -333,7 +333,7 @@ test('a run in the list changes its status while it is looked at', async (open) 
   const page = await open('/runs?key=watched');
   await page.locator('.run-list .badge', { hasText: 'Pending' }).waitFor();
   await world.ask('POST', `/v1/runs/${id}/cancel`, {});
-  await page.locator('.run-list .badge', { hasText: 'Cancelled' }).waitFor({ timeout: 60000 });
+  await page.locator('.run-list .badge', { hasText: 'Cancelled' }).waitFor();
 });
 
 test('a workflow is resumed, paused and limited', async (open) => {
@@ -415,7 +415,7 @@ test('a run is started and forked from the page', async (open) => {
   await page.getByLabel('Key', { exact: true }).fill('from-browser');
   await page.getByRole('button', { name: 'Start' }).click();
   await page.waitForURL(/\/runs\/[0-9a-f-]{36}$/);
-  await page.locator('.run-sub .badge', { hasText: 'Succeeded' }).waitFor({ timeout: 60000 });
+  await page.locator('.run-sub .badge', { hasText: 'Succeeded' }).waitFor();
   const before = page.url();
   await page.getByRole('button', { name: 'More actions' }).click();
   await page.getByRole('menuitem', { name: 'Fork from a step' }).click();
@@ -553,12 +553,12 @@ test('when the server goes away the page says so, and goes on when it is back', 
     const page = await open('/', { base: fresh.url });
     await settle(page);
     await fresh.stop(fresh.server);
-    await page.getByText('The server cannot be reached.').waitFor({ timeout: 60000 });
+    await page.getByText('The server cannot be reached.').waitFor();
     await fresh.serve(fresh.port);
-    await page.getByText('The server cannot be reached.').waitFor({ state: 'detached', timeout: 60000 });
-    await page.locator('.live.on').waitFor({ timeout: 60000 });
+    await page.getByText('The server cannot be reached.').waitFor({ state: 'detached' });
+    await page.locator('.live.on').waitFor();
     await fresh.trigger('billing.charge.v1', { key: 'after' });
-    await page.locator('.feed-line', { hasText: 'after' }).first().waitFor({ timeout: 60000 });
+    await page.locator('.feed-line', { hasText: 'after' }).first().waitFor();
   } finally {
     await fresh.close();
   }
@@ -577,7 +577,7 @@ test('lists and runs say too that the server is away, and keep what they show', 
     }
     await fresh.stop(fresh.server);
     for (const page of pages) {
-      await page.getByText('The server cannot be reached.').waitFor({ timeout: 60000 });
+      await page.getByText('The server cannot be reached.').waitFor();
       check((await page.locator('#main').innerText()).includes('billing.charge.v1'), 'what was shown is gone');
       check((await page.locator('.problem').count()) === 0, 'a problem is shown instead');
     }
@@ -698,7 +698,7 @@ test('the first token signs this browser in, and every other must sign in; a rev
     await other.getByText('No runs yet').waitFor();
     await page.getByRole('button', { name: 'Revoke' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Revoke token' }).click();
-    await page.getByRole('dialog', { name: 'Sign in' }).waitFor({ timeout: 60000 });
+    await page.getByRole('dialog', { name: 'Sign in' }).waitFor();
     await Promise.all([page.close(), other.close()]); // before their server is gone
   } finally {
     await fresh.close();

@@ -21,7 +21,7 @@ test('a worker is shown with its host, process and what it serves, and a run tha
 test('a worker that was killed is shown as dead, below those that live', async (open) => {
   const page = await open('/workers');
   const row = workerRow(page, world.lost.pid);
-  await until(() => row.getByText('Dead').isVisible(), 'it is dead', 120000);
+  await until(() => row.getByText('Dead').isVisible(), 'it is dead');
   check((await row.innerText()).includes('lost.*'), await row.innerText());
   const states = await page.locator('tbody tr').evaluateAll((all) => all.map((one) => one.innerText.includes('Dead')));
   check(states.indexOf(true) > states.lastIndexOf(false), `the dead are not below: ${states}`);

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 const program = process.env.HOLDFAST;
+export const PATIENCE = 180000; // ms: a busy machine is no failure
 export const hostile = '<img src=x onerror="window.hacked=1"></script><script>window.hacked=1</script>';
 
 const handlers = {
@@ -142,7 +143,7 @@ export class World {
   }
 }
 
-export async function until(look, what, patience = 60000) {
+export async function until(look, what, patience = PATIENCE) {
   const end = Date.now() + patience;
   for (;;) {
     const found = await look();
