@@ -163,13 +163,14 @@ static double cpu_seconds(void)
            (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
-/* What fell asleep has written lines, which the worker seals: that is not what sleeping costs. */
+/* What fell asleep has written lines, which the worker seals: that is not what sleeping costs. A look goes through the whole
+ * journal, and the worker has use for the processor. */
 static void await_seals(struct bench *bench)
 {
     hf_error err;
     hf_audit_report report = { .unsealed = bench->count };
-    for (int tries = 0; report.unsealed >= 1000 && tries < 60; tries++) {
-        bench_nap(1000);
+    for (int tries = 0; report.unsealed >= 1000 && tries < 100; tries++) {
+        bench_nap(3000);
         if (hf_audit_verify(bench->client, &report, NULL, &err) != HF_OK)
             bench_die("audit", &err);
     }
