@@ -157,16 +157,17 @@ static hf_code close_at(struct hf__engine *engine, const struct hf__seal_head *h
     return code;
 }
 
-hf_code hf__seal_next(struct hf__engine *engine, hf_id sealer, int most, int64_t *events,
+hf_code hf__seal_next(struct hf__engine *engine, hf_id sealer, int most, struct hf__sealed *out,
                       hf_error *err)
 {
     struct hf__seal_head head;
     struct horizon horizon = { 0 };
-    *events = 0;
+    *out = (struct hf__sealed){ 0 };
     hf_code code = hf__seal_head(engine, &head, err);
     if (code == HF_OK)
         code = choose_end(engine, &horizon, head.hi, most, sealer, err);
     if (code == HF_OK && horizon.anything)
-        code = close_at(engine, &head, &horizon, events, err);
+        code = close_at(engine, &head, &horizon, &out->events, err);
+    out->more = code == HF_OK && horizon.anything && horizon.cut;
     return code;
 }

@@ -17,9 +17,14 @@ hf_code hf__seal_head(struct hf__engine *engine, struct hf__seal_head *out, hf_e
 
 enum { HF__SEAL_EVENTS = 2000 }; /* of a block, unless one transaction has more */
 
-/* Closes the next block with about `most` events. *events is how many it has: 0 when there is nothing but what `sealer`,
- * the sealing run itself, has written, or what may still be joined by transactions under way. */
-hf_code hf__seal_next(struct hf__engine *engine, hf_id sealer, int most, int64_t *events,
+struct hf__sealed {
+    int64_t events; /* of the block; 0: none was closed */
+    bool more;      /* there are lines behind it that could be sealed now */
+};
+
+/* Closes the next block with about `most` events, or none when there is nothing but what `sealer`, the sealing run itself,
+ * has written, or what may still be joined by transactions under way. */
+hf_code hf__seal_next(struct hf__engine *engine, hf_id sealer, int most, struct hf__sealed *out,
                       hf_error *err);
 
 #endif

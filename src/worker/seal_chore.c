@@ -33,22 +33,23 @@ static int64_t next_look(const hf_claimed *claimed)
     return claimed->seen_at + wait;
 }
 
-/* One block a turn, so that others may have the thread. After a small one it rests: more would only follow those who
- * write. */
+/* One block a turn, so that others may have the thread. When all is sealed up to those who write, it rests: more would
+ * only follow them. */
 hf_code hf__seal_chore(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
 {
     struct hf__engine *engine = ctx->worker->engine;
     struct hf__seal_head head = { 0 };
-    int64_t wanted = 0, events = 0;
+    struct hf__sealed sealed = { 0 };
+    int64_t wanted = 0;
     (void)arg;
     hf_code code = read_block(input, &wanted, err);
     if (code == HF_OK)
-        code = hf__seal_next(engine, ctx->claimed->run.id, HF__SEAL_EVENTS, &events, err);
+        code = hf__seal_next(engine, ctx->claimed->run.id, HF__SEAL_EVENTS, &sealed, err);
     if (code == HF_OK)
         code = hf__seal_head(engine, &head, err);
     if (code != HF_OK)
         return code;
-    if (events > HF__SEAL_EVENTS / 2)
+    if (sealed.more)
         return hf__chore_wait(ctx, "seal", ctx->claimed->seen_at);
     if (head.block < wanted)
         return hf__chore_wait(ctx, "seal", next_look(ctx->claimed));

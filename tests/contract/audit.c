@@ -45,11 +45,11 @@ static const char *verify(void)
     return verify_with(NULL);
 }
 
-static int64_t seal(int most)
+static struct hf__sealed seal(int most)
 {
-    int64_t events = -1;
-    assert_ok(hf__seal_next(fx.client->engine, (hf_id){ { 0 } }, most, &events, &fx.error));
-    return events;
+    struct hf__sealed sealed;
+    assert_ok(hf__seal_next(fx.client->engine, (hf_id){ { 0 } }, most, &sealed, &fx.error));
+    return sealed;
 }
 
 /* Transactions of others on the same server hold up a seal for a moment. What is written by now gets into one block. */
@@ -65,7 +65,7 @@ static void seal_all(int most)
 {
     await_others();
     for (int64_t waited = 0; waited < PATIENCE; waited += 10000) {
-        while (seal(most) > 0) {
+        while (seal(most).events > 0) {
         }
         verify();
         if (report.unsealed == 0)
@@ -414,12 +414,13 @@ static void blocks_are_bounded(void **state)
 
 static void the_sealer_does_not_seal_for_its_own_lines_alone(void **state)
 {
-    int64_t events = -1;
+    struct hf__sealed sealed;
     (void)state;
     seal_all(HF__SEAL_EVENTS);
     hf_id sealer = trigger(WORK);
-    assert_ok(hf__seal_next(fx.client->engine, sealer, 100, &events, &fx.error));
-    assert_int_equal(events, 0);
+    assert_ok(hf__seal_next(fx.client->engine, sealer, 100, &sealed, &fx.error));
+    assert_int_equal(sealed.events, 0);
+    assert_false(sealed.more);
     seal_all(HF__SEAL_EVENTS);
 }
 
@@ -427,9 +428,9 @@ static void *seal_beside(void *arg)
 {
     hf_client *client = arg;
     for (int i = 0; i < 50; i++) {
-        int64_t events;
+        struct hf__sealed sealed;
         hf_error err;
-        if (hf__seal_next(client->engine, (hf_id){ { 0 } }, 3, &events, &err) != HF_OK)
+        if (hf__seal_next(client->engine, (hf_id){ { 0 } }, 3, &sealed, &err) != HF_OK)
             return client;
     }
     return NULL;
@@ -571,6 +572,32 @@ static void late_commits_are_sealed_and_in_each_runs_order(void **state)
         PQfinish(writers[i].conn);
 }
 
+/* One line, then one that comes after a line far behind it: the first block has no more than that one line. */
+static void a_block_that_the_order_cuts_short_leaves_more(void **state)
+{
+    (void)state;
+    if (fx.backend != BACKEND_POSTGRES)
+        skip();
+    seal_all(HF__SEAL_EVENTS);
+    trigger(WORK);
+    PGconn *late = PQconnectdb(fx.url);
+    tell(late, "BEGIN; SELECT pg_current_xact_id()");
+    for (int i = 0; i < 6; i++)
+        trigger(WORK);
+    hf_id run = trigger(WORK);
+    write_line(&(struct writer){ .conn = late }, run);
+    tell(late, "COMMIT");
+    PQfinish(late);
+    await_others();
+    struct hf__sealed sealed = seal(4);
+    assert_int_equal(sealed.events, 1);
+    assert_true(sealed.more);
+    sealed = seal(100);
+    assert_int_equal(sealed.events, 8);
+    assert_false(sealed.more);
+    assert_string_equal(verify(), "");
+}
+
 static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(seals_are_refused_to_everybody_else),
     CONTRACT_TEST(an_untouched_journal_is_good),
@@ -591,5 +618,6 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(the_sealer_does_not_seal_for_its_own_lines_alone),
     CONTRACT_TEST(two_sealers_at_once_make_one_chain),
     CONTRACT_TEST(late_commits_are_sealed_and_in_each_runs_order),
+    CONTRACT_TEST(a_block_that_the_order_cuts_short_leaves_more),
 };
 CONTRACT("audit", tests)

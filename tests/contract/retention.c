@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
+#include "audit/seal.h"
 #include "client/client.h"
 #include "client/ids.h"
 #include "client/retention.h"
@@ -511,6 +512,34 @@ static void a_cancelled_sealing_run_comes_again_by_itself(void **state)
     hf_run_free(run);
 }
 
+/* Lines of one run, written in one transaction: on PostgreSQL no block parts them. */
+static void write_lines(int count)
+{
+    hf_id run = trigger(WORK);
+    sql("WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < %d) "
+        "INSERT INTO event (run_id, seq, version, tenant_id, at, kind, name) SELECT r.id, "
+        "r.event_seq + n, r.version, r.tenant_id, r.created_at, 1, 'line' FROM n, run r "
+        "WHERE r.id = %s",
+        count, sql_id(run));
+    sql("UPDATE run SET event_seq = event_seq + %d WHERE id = %s", count, sql_id(run));
+}
+
+/* The first block is a small one, for the second transaction would make it too large. */
+static void a_sealing_run_goes_on_while_there_is_more(void **state)
+{
+    struct staff staff = { 0 };
+    (void)state;
+    write_lines(HF__SEAL_EVENTS / 4);
+    write_lines(HF__SEAL_EVENTS);
+    hf_id id = start_sealing();
+    hire(&staff);
+    AWAIT_SEALING(sql_number("SELECT status FROM run WHERE id = %s", sql_id(id)) == HF_SUCCEEDED);
+    AWAIT(unfinished() == 0);
+    dismiss(&staff);
+    assert_true(sql_number("SELECT count(*) FROM event WHERE name = 'waiting' AND run_id = %s",
+                           sql_id(id)) > 0);
+}
+
 static int64_t next_seal_look(void)
 {
     return sql_number(
@@ -631,6 +660,7 @@ static const struct CMUnitTest tests[] = {
     RETENTION_TEST(workers_seal_what_is_written_and_rest_when_nothing_is),
     RETENTION_TEST(a_cancelled_retention_comes_again_by_itself),
     RETENTION_TEST(a_cancelled_sealing_run_comes_again_by_itself),
+    RETENTION_TEST(a_sealing_run_goes_on_while_there_is_more),
     RETENTION_TEST(a_sealing_run_that_is_held_up_looks_more_and_more_seldom),
     RETENTION_TEST(sealing_runs_go_after_a_week),
     RETENTION_TEST(tens_of_thousands_of_runs_go_while_work_goes_on),
