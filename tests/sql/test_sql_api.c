@@ -83,6 +83,59 @@ static void a_sleeping_worker_is_woken_by_the_commit(void **state)
     hf_worker_free(worker);
 }
 
+static atomic_int told; /* what handlers heard when they asked */
+
+static hf_code work_until_told(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    (void)input;
+    (void)arg;
+    (void)err;
+    hf_code code;
+    atomic_fetch_add(&handled, 1);
+    while ((code = hf_check(ctx)) == HF_OK)
+        usleep(1000);
+    atomic_store(&told, (int)code);
+    return code;
+}
+
+static void await_told(hf_code code)
+{
+    for (int i = 0; i < 120000 && atomic_load(&told) != (int)code; i++)
+        usleep(1000);
+    assert_int_equal(atomic_load(&told), code);
+}
+
+/* Neither a heartbeat nor a look of the worker's own is near: the holder and the next run hear of it by the cancel. */
+static void a_cancel_reaches_the_holder_and_frees_its_slot(void **state)
+{
+    (void)state;
+    hf_worker *worker = NULL;
+    pthread_t thread;
+    char runs[2][40];
+    hf_worker_options options = HF_WORKER_OPTIONS_INIT;
+    hf_workflow one = { .name = "one.at.a.time", .max_running = 1, .lease = HF_HOURS(2) };
+    options.poll = HF_HOURS(1);
+    options.heartbeat = HF_HOURS(1);
+    options.stop_limit = HF_MILLISECONDS(1);
+    atomic_store(&handled, 0);
+    assert_ok(hf_workflow_put(client, &one, HF_SET_MAX_RUNNING | HF_SET_LEASE, err));
+    assert_ok(hf_worker_new(&worker, client, &options, err));
+    assert_ok(hf_worker_handle(worker, one.name, work_until_told, NULL, err));
+    for (int i = 0; i < 2; i++)
+        snprintf(runs[i], sizeof runs[i], "%s",
+                 pg_text(scratch.pg, "SELECT holdfast.trigger('%s')", one.name));
+    assert_int_equal(pthread_create(&thread, NULL, work, worker), 0);
+    await_handled(1);
+    wait_until_idle();
+    pg_do(scratch.pg, "SELECT holdfast.cancel('%s')", runs[0]);
+    await_told(HF_RUN_CANCELLED);
+    await_handled(2);
+    pg_do(scratch.pg, "SELECT holdfast.cancel('%s')", runs[1]);
+    hf_worker_stop(worker);
+    pthread_join(thread, NULL);
+    hf_worker_free(worker);
+}
+
 static void a_signal_makes_a_waiting_run_due(void **state)
 {
     (void)state;
@@ -335,6 +388,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_sleeping_worker_is_woken_by_the_commit),
+        cmocka_unit_test(a_cancel_reaches_the_holder_and_frees_its_slot),
         cmocka_unit_test(a_signal_makes_a_waiting_run_due),
         cmocka_unit_test(a_run_that_is_cancelled_asks_nobody_any_more),
         cmocka_unit_test(whoever_waits_for_a_run_hears_that_it_was_cancelled),
