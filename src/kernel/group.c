@@ -36,7 +36,7 @@ struct queue {
 
 struct hf__group {
     struct hf__group_options options;
-    struct hf__flusher flusher; /* its conn is NULL while the store is away */
+    struct hf__flusher flusher; /* its conn is NULL before the first flush, and while the store is away */
     int64_t connected_at;
     size_t expected; /* callers that may want something soon; 0: do not wait for them */
     size_t hoped;    /* at most so many of them are waited for, by what was learnt */
@@ -518,8 +518,6 @@ hf_code hf__group_start(struct hf__group **out, const struct hf__group_options *
     hf_code code = HF_OK;
     if (!hf__random_seed_os(&group->flusher.random))
         code = hf__fail(err, HF_INTERNAL, "the system gave no random numbers");
-    if (code == HF_OK)
-        code = connect(group, err);
     if (code == HF_OK)
         code = hf__thread_start(&group->thread, group_thread, group, err);
     if (code == HF_OK)

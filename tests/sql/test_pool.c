@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "client/client.h"
+#include "client/ids.h"
 #include "util/clock.h"
 
 #define SOON HF_MINUTES(3) /* longer than anything should take, even on a busy machine */
@@ -76,6 +77,15 @@ static hf_client *opened(const char *name, const char *limits)
              limits);
     scratch_url_with(url, scratch.url, parameters);
     assert_ok(hf_open(&client, url, &options, err));
+    return client;
+}
+
+/* The same once every flusher has had something to do: runs, of which there are none, go to all of them. */
+static hf_client *opened_and_used(const char *name, const char *limits)
+{
+    hf_client *client = opened(name, limits);
+    for (int i = 0; i < 32; i++)
+        assert_int_equal(hf_change_run(client, hf__new_id(), HF_CANCEL, NULL, NULL), HF_NOT_FOUND);
     return client;
 }
 
@@ -162,7 +172,7 @@ static void many_callers_share_max_open_connections_and_leave_max_idle(void **st
     enum { MAX_OPEN = 6, MAX_IDLE = 1, POOLED = MAX_OPEN - FLUSHERS - LISTENERS };
     struct reader readers[READERS];
     struct hf__ear *ear = NULL;
-    hf_client *client = opened("pool_open", "max_open=6&max_idle=1");
+    hf_client *client = opened_and_used("pool_open", "max_open=6&max_idle=1");
     atomic_store(&heard, 0);
     assert_ok(hf__engine_listen(client->engine, &ear, hear, NULL, err));
     await_listener();
@@ -187,7 +197,7 @@ static void a_listener_that_begins_waits_for_room_to_test_its_hearing(void **sta
     (void)state;
     struct reader reader;
     struct hf__ear *ear = NULL;
-    hf_client *client = opened("pool_ear", "max_open=4");
+    hf_client *client = opened_and_used("pool_ear", "max_open=4");
     await_sessions("pool_ear", FLUSHERS + 1);
     atomic_store(&heard, 0);
     close_gate();
@@ -207,11 +217,22 @@ static void a_listener_that_begins_waits_for_room_to_test_its_hearing(void **sta
     hf_close(client);
 }
 
+static void who_only_reads_has_one_connection(void **state)
+{
+    (void)state;
+    int64_t now;
+    hf_client *client = opened("pool_read", "max_idle=1");
+    for (int i = 0; i < 3; i++)
+        assert_ok(hf_store_now(client, &now, err));
+    assert_int_equal(sessions("pool_read"), 1);
+    hf_close(client);
+}
+
 static void no_connection_is_kept_where_none_may_be_idle(void **state)
 {
     (void)state;
     int64_t now;
-    hf_client *client = opened("pool_none", "max_idle=0");
+    hf_client *client = opened_and_used("pool_none", "max_idle=0");
     assert_ok(hf_store_now(client, &now, err));
     await_sessions("pool_none", FLUSHERS);
     hf_close(client);
@@ -323,6 +344,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(many_callers_share_max_open_connections_and_leave_max_idle),
         TEST(a_listener_that_begins_waits_for_room_to_test_its_hearing),
+        TEST(who_only_reads_has_one_connection),
         TEST(no_connection_is_kept_where_none_may_be_idle),
         TEST(what_the_options_say_goes_before_the_url),
         TEST(connections_are_replaced_after_max_lifetime_and_nothing_is_lost),
