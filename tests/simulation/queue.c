@@ -65,7 +65,7 @@ static struct job *job_of(struct hf__op *op)
 
 static size_t take(struct world *world, struct node *node, struct hf__op **ops)
 {
-    size_t most = (size_t)(1 + below(world, SIM_MAX_BATCH));
+    size_t most = world->calm ? SIM_MAX_BATCH : (size_t)(1 + below(world, SIM_MAX_BATCH));
     size_t count = 0;
     while (node->first && count < most) {
         struct job *job = node->first;

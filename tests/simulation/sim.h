@@ -178,6 +178,8 @@ struct world {
     struct hf__database *db;
     struct hf__conn *conn;
     sqlite3 *handle;
+    struct hf__table heads; /* of the store after so many changes; in the arena */
+    int64_t heads_of;
     struct hf__clock clock;
     struct hf__driver driver; /* the store's, with faults */
     struct faults faults;

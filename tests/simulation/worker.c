@@ -29,28 +29,39 @@ static bool is_limited(const struct world *world, int32_t lane)
     return lane == world->lanes[0] && world->max_running;
 }
 
-/* The heads of all lanes, or of those that no limit closes, most urgent first. NULL: there are none. In the calm end, where
- * time stands still, workers know when there is nothing to claim yet: else most of their claims were in vain. */
-static struct hf__claim_head *heads(struct world *world, size_t *count, bool open_only)
+/* All heads of the store, as the last worker saw them if nothing was written since. */
+static const struct hf__table *all_heads(struct world *world)
 {
-    struct hf__table in, out;
-    hf__table_init(&in, &world->arena, 1);
-    hf__table_init(&out, &world->arena, 4);
+    struct hf__table in;
     struct hf__buffer json = { 0 };
+    int64_t changes = sqlite3_total_changes64(world->handle);
+    if (world->heads_of == changes)
+        return &world->heads;
+    hf__table_init(&in, &world->arena, 1);
+    hf__table_init(&world->heads, &world->arena, 4);
     for (int i = 0; i <= SIM_WORKFLOWS; i++)
         hf__buffer_addf(&json, "%c%" PRId32, i ? ',' : '[', world->lanes[i]);
     hf__buffer_add_text(&json, "]");
     hf__table_add(&in)[0] = hf__text(json.data);
-    bool good = query(world, HF__STMT_FIND_HEADS, &in, &out);
+    if (query(world, HF__STMT_FIND_HEADS, &in, &world->heads))
+        world->heads_of = changes;
     hf__buffer_free(&json);
-    if (!good || out.nrows == 0)
+    return &world->heads;
+}
+
+/* The heads of all lanes, or of those that no limit closes, most urgent first. NULL: there are none. In the calm end, where
+ * time stands still, workers know when there is nothing to claim yet: else most of their claims were in vain. */
+static struct hf__claim_head *heads(struct world *world, size_t *count, bool open_only)
+{
+    const struct hf__table *all = all_heads(world);
+    if (all->nrows == 0)
         return NULL;
-    struct hf__claim_head *found = world_alloc(world, (size_t)out.nrows * sizeof *found);
+    struct hf__claim_head *found = world_alloc(world, (size_t)all->nrows * sizeof *found);
     bool full = open_only && limit_left(world) <= 0;
     *count = 0;
     for (int priority = 2; priority >= 0; priority--)
-        for (int i = 0; i < out.nrows; i++) {
-            const struct hf__cell *c = hf__table_row(&out, i);
+        for (int i = 0; i < all->nrows; i++) {
+            const struct hf__cell *c = hf__table_row(all, i);
             bool closed = full && is_limited(world, (int32_t)hf__as_number(c[0]));
             bool early = world->calm && open_only && hf__as_number(c[2]) > world->now;
             if (hf__as_number(c[1]) == priority && !closed && !early)
@@ -107,7 +118,7 @@ static bool claim(struct world *world, struct node *node)
     job->op.claim.heads = found;
     job->op.claim.head_count = count;
     job->op.claim.hands = 1 + below(world, 3);
-    job->op.claim.most = 1 + below(world, 3);
+    job->op.claim.most = world->calm ? HOLDS_MOST : 1 + below(world, 3);
     job->op.claim.worker = job->op.actor;
     job->op.claim.lease = chance(world, 20) ? HF_SECONDS(1 + below(world, 5)) : 0;
     job->op.claim.suspect_attempts = world->calm ? INT_MAX : suspects[below(world, 3)];

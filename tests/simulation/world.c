@@ -225,6 +225,7 @@ void world_begin(struct world *world, uint64_t seed)
     world->step = world->run_count = world->triggered = world->job_count = 0;
     world->calm = world->broken = false;
     world->runs = NULL;
+    world->heads_of = -1;
     world->trace.count = 0;
     world->trace.hash = UINT64_C(14695981039346656037);
     empty_store(world);
