@@ -6,13 +6,14 @@
 #include <holdfast/outbox.h>
 #include <holdfast/task.h>
 
-/* A held run of ours with mail, a child, a tag and a key. The stranger is fx.other. */
+/* A held run of ours with mail, a child, a tag, a key and a flow key. The stranger is fx.other. */
 static const hf_claimed *ours(void)
 {
     static const char *const tags[] = { "secret" };
     hf_trigger_spec spec = spec_of(WORK);
     hf_trigger_spec child = spec_of(WORK);
     spec.key = "k";
+    spec.flow_key = "f";
     spec.subject = "s";
     spec.reference = "r";
     spec.tags = tags;
@@ -46,9 +47,16 @@ static void a_stranger_cannot_read_a_run(void **state)
 static void a_stranger_finds_nothing_by_any_filter(void **state)
 {
     const hf_claimed *held = ours();
+    const hf_step_record step = { held->run.id, held->run.version, WORKER, "s", "succeeded", "1" };
     hf_filter any = HF_FILTER_INIT;
-    hf_filter filters[] = { any, any, any, any, any, any, any, any };
+    hf_filter filters[15];
     (void)state;
+    assert_ok(hf_step_save(fx.client, &step, &fx.error));
+    trigger(WORK); /* is due, and not begun */
+    change(trigger(WORK), HF_DELETE);
+    advance(HF_SECONDS(1));
+    for (size_t i = 0; i < sizeof filters / sizeof *filters; i++)
+        filters[i] = any;
     filters[1].workflow = WORK;
     filters[2].key = "k";
     filters[3].subject = "s";
@@ -56,6 +64,13 @@ static void a_stranger_finds_nothing_by_any_filter(void **state)
     filters[5].tag = "secret";
     filters[6].parent = held->run.id;
     filters[7].statuses = 1u << HF_LEASED;
+    filters[8].prefix = "wo";
+    filters[9].current_step = "s";
+    filters[10].created_after = 1;
+    filters[11].created_before = now();
+    filters[12].overdue = true;
+    filters[13].deleted = true;
+    filters[14].flow_key = "f";
     for (size_t i = 0; i < sizeof filters / sizeof *filters; i++) {
         hf_runs *runs = NULL;
         hf_bulk_result result;

@@ -4,6 +4,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include <holdfast/transition.h>
+
 #include "worker/world.h"
 
 #include "sql/scratch.h"
@@ -314,6 +316,29 @@ static void a_deadline_that_passes_stops_the_handler_and_fails_the_run(void **st
     assert_true(atomic_load(&told) == 100 + HF_TIMEOUT || atomic_load(&told) == 100 + HF_STALE);
 }
 
+/* Somebody else ends the run, as whoever had claimed it meanwhile would. */
+static void a_lost_run_is_told_to_its_handler_by_the_heartbeat(void **state)
+{
+    atomic_int told = 0;
+    (void)state;
+    world_handle("shop.slow.v1", work_until_told, &told);
+    world_define("shop.slow.v1", 3, 0, 0);
+    world_start();
+    hf_id id = world_trigger("shop.slow.v1", NULL);
+    world_await(&told, 1);
+    hf_run *run = world_get(id);
+    const hf_transition end = { .version = HF_TRANSITION_VERSION,
+                                .run = id,
+                                .run_version = run->version,
+                                .turn = HF_TURN_SUCCEED,
+                                .result = "\"by another\"" };
+    assert_ok(hf_commit(world.client, &end, NULL, NULL));
+    hf_run_free(run);
+    world_await(&told, 100 + HF_STALE);
+    world_stop();
+    world_expect_result(id, "\"by another\"");
+}
+
 static void a_cancelled_run_is_told_to_its_handler(void **state)
 {
     atomic_int told = 0;
@@ -552,6 +577,7 @@ int main(void)
         TEST(a_run_that_used_up_its_attempts_by_killing_fails_without_handler),
         TEST(a_run_past_its_deadline_fails_without_handler),
         TEST(a_deadline_that_passes_stops_the_handler_and_fails_the_run),
+        TEST(a_lost_run_is_told_to_its_handler_by_the_heartbeat),
         TEST(a_cancelled_run_is_told_to_its_handler),
         TEST(a_long_run_keeps_its_lease),
         TEST(a_run_whose_holder_died_runs_again),
