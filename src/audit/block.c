@@ -7,7 +7,8 @@
 
 #include "util/error.h"
 
-#define PAGE 200 /* events may be large */
+#define PAGE 4000            /* events */
+#define PAGE_BYTES (4 << 20) /* of their data: it may be large */
 
 void hf__block_init(struct hf__block *block, struct hf__arena *arena)
 {
@@ -118,40 +119,50 @@ static hf_code close_block(struct hf__block *block, hf_error *err)
     return code;
 }
 
-/* One page; *lo and *after move on. */
-static hf_code read_page(struct hf__block *block, struct hf__engine *engine, int64_t *lo,
-                         int64_t hi, int64_t *after, bool *more, hf_error *err)
+/* Where a read has come to. */
+struct reading {
+    int64_t lo, hi; /* places */
+    int64_t after;  /* a position at `lo` */
+    bool asks_live;
+    bool done;
+};
+
+static hf_code read_page(struct hf__block *block, struct hf__engine *engine,
+                         struct reading *reading, hf_error *err)
 {
     struct hf__arena arena = { 0 };
     struct hf__table in, out;
-    hf__table_init(&in, &arena, 4);
-    hf__table_init(&out, &arena, HF__BLOCK_LIVE + 1);
+    hf__table_init(&in, &arena, 6);
+    hf__table_init(&out, &arena, HF__BLOCK_COLUMNS);
     struct hf__cell *c = hf__table_add(&in);
-    c[0] = hf__number(*lo);
-    c[1] = hf__number(hi);
-    c[2] = hf__number(*after);
+    c[0] = hf__number(reading->lo);
+    c[1] = hf__number(reading->hi);
+    c[2] = hf__number(reading->after);
     c[3] = hf__number(PAGE);
+    c[4] = hf__number(PAGE_BYTES);
+    c[5] = hf__number(reading->asks_live);
     hf_code code = in.failed ? hf__nomem(err)
                              : hf__engine_query(engine, HF__STMT_BLOCK_EVENTS, &in, &out, err);
     for (int i = 0; code == HF_OK && i < out.nrows; i++)
         code = take(block, hf__table_row(&out, i), err);
-    *more = code == HF_OK && out.nrows == PAGE;
-    if (*more) {
-        *lo = hf__as_number(hf__table_row(&out, PAGE - 1)[HF__BLOCK_PLACE]);
-        *after = hf__as_number(hf__table_row(&out, PAGE - 1)[HF__BLOCK_POSITION]);
+    const struct hf__cell *last =
+        code == HF_OK && out.nrows ? hf__table_row(&out, out.nrows - 1) : NULL;
+    reading->done = !last || hf__as_number(last[HF__BLOCK_LAST]);
+    if (last) {
+        reading->lo = hf__as_number(last[HF__BLOCK_PLACE]);
+        reading->after = hf__as_number(last[HF__BLOCK_POSITION]);
     }
     hf__arena_free(&arena);
     return code;
 }
 
 hf_code hf__block_read(struct hf__block *block, struct hf__engine *engine, int64_t lo, int64_t hi,
-                       hf_error *err)
+                       bool asks_live, hf_error *err)
 {
-    int64_t after = INT64_MIN;
-    bool more = true;
+    struct reading reading = { .lo = lo, .hi = hi, .after = INT64_MIN, .asks_live = asks_live };
     hf_code code = HF_OK;
-    while (code == HF_OK && more)
-        code = read_page(block, engine, &lo, hi, &after, &more, err);
+    while (code == HF_OK && !reading.done)
+        code = read_page(block, engine, &reading, err);
     return code == HF_OK ? close_block(block, err) : code;
 }
 

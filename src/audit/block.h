@@ -25,7 +25,7 @@ struct hf__block_event {
 struct hf__block_run {
     int tenant; /* the store's number */
     hf_id id;
-    bool live;                  /* the run is there; unset in a block that was read from a seal */
+    bool live;                  /* the run is there, if that was asked */
     char hash[HF__DIGEST_TEXT]; /* "" until closed */
     struct hf__block_event *events; /* by seq, once closed */
     size_t count;
@@ -44,9 +44,10 @@ struct hf__block {
 
 void hf__block_init(struct hf__block *block, struct hf__arena *arena);
 void hf__block_free(struct hf__block *block);
-/* Reads the events between two places of the journal, page by page, and closes the block. */
+/* Reads the events between two places of the journal, page by page, and closes the block. `asks_live`: looks which of
+ * their runs are there. */
 hf_code hf__block_read(struct hf__block *block, struct hf__engine *engine, int64_t lo, int64_t hi,
-                       hf_error *err);
+                       bool asks_live, hf_error *err);
 /* From a seal's text. False in *good: it is not such a text. */
 hf_code hf__block_parse(struct hf__block *block, const char *runs, bool *good, hf_error *err);
 void hf__block_text(const struct hf__block *block, struct hf__buffer *out);

@@ -23,7 +23,9 @@ enum {
     HF__BLOCK_ACTOR,
     HF__BLOCK_STEP,
     HF__BLOCK_DATA,
-    HF__BLOCK_LIVE
+    HF__BLOCK_LIVE,
+    HF__BLOCK_LAST,
+    HF__BLOCK_COLUMNS
 };
 
 /* The digest of one event, from a row of block_events. */

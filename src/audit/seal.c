@@ -132,7 +132,7 @@ static hf_code close_at(struct hf__engine *engine, const struct hf__seal_head *h
     bool written = false;
     hf__block_init(&block, &arena);
     hf_code code =
-        hf__block_read(&block, engine, head->block ? head->hi : INT64_MIN, horizon->hi, err);
+        hf__block_read(&block, engine, head->block ? head->hi : INT64_MIN, horizon->hi, false, err);
     if (code == HF_OK) {
         hf__buffer_add_text(&runs, "");
         hf__block_text(&block, &runs);

@@ -166,7 +166,7 @@ static hf_code check_events(struct audit *audit, const struct hf__seal *seal, hf
         complain_of_seal(audit, HF_SEAL_CHANGED, seal->block);
     if (code == HF_OK && good)
         code = hf__block_read(&found, audit->engine, seal->block == 1 ? INT64_MIN : seal->lo,
-                              seal->hi, err);
+                              seal->hi, true, err);
     if (code == HF_OK && good)
         code = compare_blocks(audit, seal->block, &sealed, &found, err);
     if (code == HF_OK)

@@ -5,6 +5,7 @@
 
 #include "audit/seal.h"
 #include "kernel/chores.h"
+#include "util/clock.h"
 #include "util/error.h"
 
 #include <inttypes.h>
@@ -14,6 +15,9 @@
 /* Bounds of its waits while transactions under way hold it up. */
 #define WAIT_LEAST HF_SECONDS(1)
 #define WAIT_MOST HF_MINUTES(5)
+/* How many times as long as a block took it rests before the next: a backlog of seals can wait, other work cannot. */
+#define REST_IDLE 1
+#define REST_BUSY 20
 
 /* ---- The run ---- */
 
@@ -33,6 +37,14 @@ static int64_t next_look(const hf_claimed *claimed)
     return claimed->seen_at + wait;
 }
 
+static int64_t rest_after(hf_worker *worker, int64_t took)
+{
+    pthread_mutex_lock(&worker->lock);
+    bool busy = worker->held_count > 1; /* more than this one */
+    pthread_mutex_unlock(&worker->lock);
+    return took * (busy ? REST_BUSY : REST_IDLE);
+}
+
 /* One block a turn, so that others may have the thread. When all is sealed up to those who write, it rests: more would
  * only follow them. */
 hf_code hf__seal_chore(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
@@ -40,7 +52,7 @@ hf_code hf__seal_chore(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
     struct hf__engine *engine = ctx->worker->engine;
     struct hf__seal_head head = { 0 };
     struct hf__sealed sealed = { 0 };
-    int64_t wanted = 0;
+    int64_t wanted = 0, began = hf__monotonic_us();
     (void)arg;
     hf_code code = read_block(input, &wanted, err);
     if (code == HF_OK)
@@ -49,8 +61,11 @@ hf_code hf__seal_chore(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
         code = hf__seal_head(engine, &head, err);
     if (code != HF_OK)
         return code;
-    if (sealed.more)
-        return hf__chore_wait(ctx, "seal", ctx->claimed->seen_at);
+    if (sealed.more) {
+        int64_t took = hf__monotonic_us() - began;
+        return hf__chore_wait(ctx, "seal",
+                              ctx->claimed->seen_at + took + rest_after(ctx->worker, took));
+    }
     if (head.block < wanted)
         return hf__chore_wait(ctx, "seal", next_look(ctx->claimed));
     return HF_OK;

@@ -38,18 +38,28 @@ SELECT coalesce((SELECT e.xid::text::bigint FROM holdfast.event e
                   ORDER BY e.xid LIMIT 1), $2);
 
 -- name: block_events
--- The next page of a block's events, from a place on and there after a position. `live`: their run is there. Served by
--- event_xid. Serves: sealing, audit verify.
--- takes: one (lo bigint, hi bigint, after bigint, most int)
+-- The next page of a block's events, from a place on and there after a position: so many, or fewer if these hold more than so
+-- many bytes, but one. `live`: their run is there, if that is asked. `last`: none of the block follows. The events of one
+-- transaction are read again for each page that begins among them. Served by event_xid. Serves: sealing, audit verify.
+-- takes: one (lo bigint, hi bigint, after bigint, most int, bytes bigint, asks_live bool)
 -- gives: (place bigint, position bigint, tenant int, run uuid, seq bigint, version bigint, at bigint, kind int, format
---   int, name text, actor text, step text, data text, live bool)
-SELECT e.xid::text::bigint, e.position, e.tenant_id, e.run_id, e.seq, e.version, e.at, e.kind, e.format, e.name, e.actor,
-       e.step, e.data,
-       EXISTS (SELECT 1 FROM holdfast.run r WHERE r.tenant_id = e.tenant_id AND r.id = e.run_id OFFSET 0)
-  FROM holdfast.event e
- WHERE e.xid >= greatest($1, 0)::text::xid8 AND e.xid < $2::text::xid8
-   AND (e.xid > greatest($1, 0)::text::xid8 OR e.position > $3)
- ORDER BY e.xid, e.position LIMIT $4;
+--   int, name text, actor text, step text, data text, live bool, last bool)
+SELECT p.xid::text::bigint, p.position, p.tenant_id, p.run_id, p.seq, p.version, p.at, p.kind, p.format, p.name, p.actor,
+       p.step, p.data,
+       CASE WHEN $6 THEN EXISTS (SELECT 1 FROM holdfast.run r WHERE r.tenant_id = p.tenant_id AND r.id = p.run_id OFFSET 0)
+            ELSE false END,
+       p.number = p.found AND p.found < $4
+  FROM (SELECT q.*, row_number() OVER w AS number, count(*) OVER () AS found,
+               sum(coalesce(octet_length(q.data), 0)) OVER w AS bytes
+          FROM (SELECT e.xid, e.position, e.tenant_id, e.run_id, e.seq, e.version, e.at, e.kind, e.format, e.name, e.actor,
+                       e.step, e.data
+                  FROM holdfast.event e
+                 WHERE e.xid >= greatest($1, 0)::text::xid8 AND e.xid < $2::text::xid8
+                   AND (e.xid > greatest($1, 0)::text::xid8 OR e.position > $3)
+                 ORDER BY e.xid, e.position LIMIT $4) q
+        WINDOW w AS (ORDER BY q.xid, q.position ROWS UNBOUNDED PRECEDING)) p
+ WHERE p.number = 1 OR p.bytes <= $5
+ ORDER BY p.xid, p.position;
 
 -- name: insert_seal
 -- Closes a block. Nothing given back: somebody else has closed it. Serves: sealing.

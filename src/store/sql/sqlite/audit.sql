@@ -27,16 +27,19 @@ SELECT (SELECT e.position FROM event e WHERE e.position >= ?1 ORDER BY e.positio
 SELECT ?2;
 
 -- name: block_events
--- The next page of a block's events, from a place on and there after a position. `live`: their run is there. Served by
+-- The next page of a block's events, from a place on and there after a position: so many, or as many as hold no more than so
+-- many bytes if each has 20,000. `live`: their run is there, if that is asked. `last`: none of the block follows. Served by
 -- the primary key of event. Serves: sealing, audit verify.
--- takes: one (lo bigint, hi bigint, after bigint, most int)
+-- takes: one (lo bigint, hi bigint, after bigint, most int, bytes bigint, asks_live bool)
 -- gives: (place bigint, position bigint, tenant int, run uuid, seq bigint, version bigint, at bigint, kind int, format
---   int, name text, actor text, step text, data text, live bool)
+--   int, name text, actor text, step text, data text, live bool, last bool)
 SELECT e.position, e.position, e.tenant_id, e.run_id, e.seq, e.version, e.at, e.kind, e.format, e.name, e.actor, e.step,
-       e.data, EXISTS (SELECT 1 FROM run r WHERE r.tenant_id = e.tenant_id AND r.id = e.run_id)
+       e.data,
+       CASE WHEN ?6 THEN EXISTS (SELECT 1 FROM run r WHERE r.tenant_id = e.tenant_id AND r.id = e.run_id) ELSE 0 END,
+       NOT EXISTS (SELECT 1 FROM event n WHERE n.position > e.position AND n.position < ?2)
   FROM event e
  WHERE e.position >= max(?1, ?3 + 1) AND e.position < ?2
- ORDER BY e.position LIMIT ?4;
+ ORDER BY e.position LIMIT min(?4, max(?5 / 20000, 1));
 
 -- name: insert_seal
 -- Closes a block. Nothing given back: somebody else has closed it. Serves: sealing.
