@@ -76,9 +76,10 @@ static hf_code send_claim(struct hf__batch *batch, const struct hf__op *op, enum
 }
 
 /* Where there is a shorter way for one head, it is taken. */
-static bool takes_one_head(const struct hf__batch *batch, const struct hf__kind *kind)
+static bool takes_one_head(const struct hf__batch *batch, enum hf__stmt stmt,
+                           const struct hf__kind *kind)
 {
-    return kind->count == 1 && batch->flusher->driver->statements[HF__STMT_CLAIM_HEAD].sql != NULL;
+    return kind->count == 1 && batch->flusher->driver->statements[stmt].sql != NULL;
 }
 
 static int share_of(const struct hf__claim_head *head, int most)
@@ -86,11 +87,11 @@ static int share_of(const struct hf__claim_head *head, int most)
     return head->share && head->share < most ? head->share : most;
 }
 
-static hf_code send_one_head(struct hf__batch *batch, const struct hf__op *op,
+static hf_code send_one_head(struct hf__batch *batch, const struct hf__op *op, enum hf__stmt stmt,
                              struct hf__sheet *sheet, const struct hf__claim_head *head, int most,
                              hf_error *err)
 {
-    hf__sheet_init(batch, sheet, HF__STMT_CLAIM_HEAD, op->claim.arena);
+    hf__sheet_init(batch, sheet, stmt, op->claim.arena);
     struct hf__cell *c = hf__table_add(&sheet->in);
     c[0] = hf__number(head->lane);
     c[1] = hf__number(head->priority);
@@ -99,7 +100,9 @@ static hf_code send_one_head(struct hf__batch *batch, const struct hf__op *op,
     c[4] = hf__text(op->claim.worker);
     c[5] = hf__number_or_null(op->claim.lease);
     c[6] = hf__number(op->claim.suspect_attempts);
-    return hf__sheet_send(batch, HF__STMT_CLAIM_HEAD, sheet, err);
+    if (stmt == HF__STMT_CLAIM_LIMITED_HEAD)
+        c[7] = hf__number(op->claim.hands);
+    return hf__sheet_send(batch, stmt, sheet, err);
 }
 
 static void append(struct hf__table *to, const struct hf__table *from)
@@ -141,6 +144,9 @@ bool hf__has_shares(const struct hf__kind *kind)
 static hf_code send_limited(struct hf__batch *batch, const struct hf__op *op,
                             struct hf__sheet *sheet, struct hf__kind *kind, int most, hf_error *err)
 {
+    if (takes_one_head(batch, HF__STMT_CLAIM_LIMITED_HEAD, kind))
+        return send_one_head(batch, op, HF__STMT_CLAIM_LIMITED_HEAD, sheet, kind->items[0], most,
+                             err);
     if (!goes_head_by_head(batch))
         return send_claim(batch, op, HF__STMT_CLAIM_LIMITED, sheet, kind, most, err);
     hf_code code = hf__limited_scale(batch, kind, most, err);
@@ -156,8 +162,8 @@ hf_code hf__claim_kind(struct hf__batch *batch, const struct hf__op *op, bool li
         return send_limited(batch, op, sheet, kind, most, err);
     if (goes_head_by_head(batch) && hf__has_shares(kind))
         return send_head_by_head(batch, op, HF__STMT_CLAIM_RUNS, sheet, kind, most, err);
-    if (takes_one_head(batch, kind))
-        return send_one_head(batch, op, sheet, kind->items[0], most, err);
+    if (takes_one_head(batch, HF__STMT_CLAIM_HEAD, kind))
+        return send_one_head(batch, op, HF__STMT_CLAIM_HEAD, sheet, kind->items[0], most, err);
     return send_claim(batch, op, HF__STMT_CLAIM_RUNS, sheet, kind, most, err);
 }
 

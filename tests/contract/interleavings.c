@@ -637,7 +637,7 @@ static void a_claim_locks_no_more_than_it_takes(void **state)
     expect_one_locked(HF__STMT_CLAIM_HEAD, 1, false);
     expect_one_locked(HF__STMT_CLAIM_RUNS, 2, false);
     assert_ok(hf_workflow_set(fx.client, &limits, HF_SET_MAX_RUNNING, &fx.error));
-    expect_one_locked(HF__STMT_CLAIM_LIMITED, 1, true);
+    expect_one_locked(HF__STMT_CLAIM_LIMITED_HEAD, 1, true);
 }
 
 #define SCENE(test) cmocka_unit_test_setup_teardown(test, open_actors, close_actors)

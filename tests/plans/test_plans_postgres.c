@@ -372,7 +372,7 @@ static void the_journal_is_read_by_position_through_its_index(void **state)
 static void a_claim_reads_no_index_entry_below_the_floor(void **state)
 {
     static const enum hf__stmt claims[] = { HF__STMT_CLAIM_RUNS, HF__STMT_CLAIM_HEAD,
-                                            HF__STMT_CLAIM_LIMITED };
+                                            HF__STMT_CLAIM_LIMITED, HF__STMT_CLAIM_LIMITED_HEAD };
     (void)state;
     for (size_t i = 0; i < sizeof claims / sizeof *claims; i++) {
         const struct hf__statement *statement = &hf__postgres_statements[claims[i]];

@@ -41,7 +41,8 @@ static hf_code counting_send(struct hf__conn *conn, enum hf__stmt stmt,
                              hf_error *err)
 {
     if (stmt == HF__STMT_FIND_HEADS || stmt == HF__STMT_NEXT_DUE || stmt == HF__STMT_CLAIM_RUNS ||
-        stmt == HF__STMT_CLAIM_HEAD || stmt == HF__STMT_CLAIM_LIMITED)
+        stmt == HF__STMT_CLAIM_HEAD || stmt == HF__STMT_CLAIM_LIMITED ||
+        stmt == HF__STMT_CLAIM_LIMITED_HEAD)
         atomic_fetch_add(&looks, 1);
     if (stmt == HF__STMT_FIND_HEADS && is_wide(params))
         atomic_fetch_add(&wide_looks, 1);

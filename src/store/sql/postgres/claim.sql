@@ -331,6 +331,120 @@ SELECT o.id, o.tenant_id, o.tenant, o.name, o.lane, o.key, o.priority, o.attempt
        o.created_at, o.started_at, o.lease, o.retry_base, o.retry_cap, o.dead_letter, o.updated_at
   FROM ok o;
 
+-- name: claim_limited_head
+-- As claim_limited, from one head, in the form of claim_head: what its runs share comes once, in a last row without an id. Runs
+-- whose lease expired come first, since they have a slot; others get what starts these leave, as far as there are slots. Served
+-- by the primary keys of lane, workflow and tenant, run_claim and run_slot. Serves: workers, where one lane and priority of
+-- those with limits may have what they want.
+-- only: postgres
+-- takes: one (lane int, priority int, floor bigint, most int, worker text, lease bigint, suspect_attempts int, hands int)
+-- gives: (id uuid, tenant_id int, tenant text, workflow text, lane int, key text, priority int, attempt int,
+--   max_attempts int, version bigint, revision bigint, event_seq bigint, run_at bigint, due_at bigint, claimed_from
+--   int, has_mail bool, has_steps bool, watched int, input text, state text, error text, error_code text, last_error
+--   text, current_step text, waiting_kind text, waiting_token text, waiting_until bigint, wait_count int, last_worker
+--   text, subject text, reference text, tags text, partition text, trace text, actor text, parent uuid, root uuid,
+--   timeout_at bigint, created_at bigint, started_at bigint, lease bigint, retry_base bigint, retry_cap bigint,
+--   dead_letter text, now bigint)
+WITH f AS MATERIALIZED (
+    SELECT i.id, w.id AS workflow_id, n.name AS tenant, w.name, coalesce($6, w.lease) AS lease, w.max_attempts, w.retry_base,
+           w.retry_cap, w.dead_letter, t.now, w.max_running, w.key_max_running, s.step, s.key_step, p.paid, k.paid AS key_paid,
+           least($4, coalesce((t.now + s.step * w.rate_burst - p.paid) / s.step, 2147483647),
+                 coalesce((t.now + s.key_step * w.key_rate_burst - k.paid) / s.key_step, 2147483647)) AS starts,
+           CASE WHEN w.max_running < 2147483647 THEN (
+                SELECT count(*) FROM holdfast.run r WHERE r.slot = w.id AND r.status = 1
+                   AND (r.deleted_at IS NULL OR r.run_at > t.now)) END AS running
+      FROM (SELECT holdfast.now() AS now OFFSET 0) t
+     CROSS JOIN holdfast.lane i
+      JOIN holdfast.workflow w ON w.id = i.workflow_id AND NOT w.paused
+      JOIN holdfast.tenant n ON n.id = i.tenant_id AND NOT n.disabled
+     CROSS JOIN LATERAL (
+        SELECT (w.rate_interval + w.rate_count - 1) / w.rate_count AS step,
+               (w.key_rate_interval + w.key_rate_count - 1) / w.key_rate_count AS key_step) s
+     CROSS JOIN LATERAL (
+        SELECT CASE WHEN w.rate_next > t.now + s.step * w.rate_burst + 1000000 THEN t.now
+                    ELSE least(greatest(w.rate_next, t.now), t.now + s.step * w.rate_burst) END AS paid) p
+     CROSS JOIN LATERAL (
+        SELECT CASE WHEN i.rate_next > t.now + s.key_step * w.key_rate_burst + 1000000 THEN t.now
+                    ELSE least(greatest(i.rate_next, t.now), t.now + s.key_step * w.key_rate_burst) END AS paid) k
+     WHERE i.id = $1
+), counted AS MATERIALIZED (
+    SELECT greatest(f.max_running - f.running, 0) AS free, f.running IS NULL AS unlimited,
+           CASE WHEN f.key_max_running - 2 * $4 >= f.running THEN NULL
+                WHEN f.key_max_running IS NOT NULL THEN greatest(f.key_max_running - (
+                     SELECT count(*) FROM holdfast.run r WHERE r.slot = f.workflow_id AND r.lane = f.id AND r.status = 1
+                        AND (r.deleted_at IS NULL OR r.run_at > f.now)), 0) END AS key_free
+      FROM f
+), slots AS MATERIALIZED (
+    SELECT least(CASE WHEN c.unlimited THEN 2147483647 ELSE least(c.free, greatest($8, (c.free + 1) / 2)) END,
+                 CASE WHEN c.key_free IS NULL THEN 2147483647
+                      ELSE least(c.key_free, greatest($8, (c.key_free + 1) / 2)) END) AS free
+      FROM counted c
+), expired AS MATERIALIZED (
+    SELECT r.ctid
+      FROM f
+     CROSS JOIN LATERAL (
+        SELECT c.ctid
+          FROM holdfast.run c
+         WHERE c.slot = f.workflow_id AND c.lane = f.id AND c.run_at <= f.now
+           AND c.status = 1 AND c.deleted_at IS NULL AND c.priority = $2
+           AND (c.attempt <= $7 OR c.attempt >= coalesce(c.max_attempts, f.max_attempts) OR c.timeout_at <= f.now)
+         ORDER BY c.run_at LIMIT f.starts
+           FOR NO KEY UPDATE SKIP LOCKED) r
+), fresh AS MATERIALIZED (
+    SELECT r.ctid
+      FROM f
+     CROSS JOIN slots s
+     CROSS JOIN (SELECT count(*) AS starts FROM expired) e
+     CROSS JOIN LATERAL (
+        SELECT c.ctid
+          FROM holdfast.run c
+         WHERE c.lane = f.id AND c.priority = $2 AND c.run_at >= $3 AND c.run_at <= f.now
+           AND c.status <= 3 AND c.deleted_at IS NULL AND c.run_at IS NOT NULL
+           AND (c.status <> 1
+                OR (c.slot IS NULL
+                    AND (c.attempt <= $7 OR c.attempt >= coalesce(c.max_attempts, f.max_attempts)
+                         OR c.timeout_at <= f.now)))
+         ORDER BY c.run_at LIMIT least(f.starts - e.starts, s.free)
+           FOR NO KEY UPDATE SKIP LOCKED) r
+), ok AS (
+    UPDATE holdfast.run r
+       SET status = 1, claimed_from = r.status, due_at = r.run_at, version = r.version + 1, attempt = r.attempt + 1,
+           event_seq = r.event_seq + 1, leased_by = $5, slot = r.workflow_id, started_at = coalesce(r.started_at, f.now),
+           updated_at = f.now,
+           run_at = CASE WHEN r.timeout_at > f.now THEN least(f.now + f.lease, r.timeout_at) ELSE f.now + f.lease END
+      FROM f
+     WHERE r.ctid = ANY (ARRAY(SELECT e.ctid FROM expired e UNION ALL SELECT n.ctid FROM fresh n))
+    RETURNING r.id, r.tenant_id, r.event_seq, r.version, r.key, r.attempt, r.max_attempts, r.revision, r.run_at,
+              r.due_at, r.claimed_from, r.has_mail, r.has_steps, r.watched, r.input, r.state, r.error, r.error_code,
+              r.last_error, r.current_step, r.waiting_kind, r.waiting_token, r.waiting_until, r.wait_count,
+              r.last_worker, r.subject, r.reference, r.tags, r.partition, r.trace, r.actor, r.parent, r.root,
+              r.timeout_at, r.created_at, r.started_at
+), started AS MATERIALIZED (
+    SELECT count(*) AS runs FROM ok
+), charge AS (
+    UPDATE holdfast.workflow w SET rate_next = f.paid + f.step * s.runs
+      FROM f CROSS JOIN started s
+     WHERE w.id = f.workflow_id AND f.step IS NOT NULL AND s.runs > 0
+), charge_key AS (
+    UPDATE holdfast.lane i SET rate_next = f.key_paid + f.key_step * s.runs
+      FROM f CROSS JOIN started s
+     WHERE i.id = f.id AND f.key_step IS NOT NULL AND s.runs > 0
+), journal AS (
+    INSERT INTO holdfast.event (run_id, seq, version, tenant_id, at, kind, name, actor)
+    SELECT o.id, o.event_seq, o.version, o.tenant_id, (SELECT f.now FROM f), 0, 'started', $5 FROM ok o
+)
+SELECT o.id, o.tenant_id, NULL::text, NULL::text, NULL::int, o.key, NULL::int, o.attempt, o.max_attempts, o.version,
+       o.revision, NULL::bigint, o.run_at, o.due_at, o.claimed_from, o.has_mail, o.has_steps, o.watched, o.input, o.state,
+       o.error, o.error_code, o.last_error, o.current_step, o.waiting_kind, o.waiting_token, o.waiting_until, o.wait_count,
+       o.last_worker, o.subject, o.reference, o.tags, o.partition, o.trace, o.actor, o.parent, o.root, o.timeout_at,
+       o.created_at, o.started_at, NULL::bigint, NULL::bigint, NULL::bigint, NULL::text, NULL::bigint
+  FROM ok o
+ UNION ALL
+SELECT NULL, NULL, f.tenant, f.name, f.id, NULL, $2, NULL, f.max_attempts, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+       NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+       NULL, NULL, f.lease, f.retry_base, f.retry_cap, f.dead_letter, f.now
+  FROM f;
+
 -- name: flow_state
 -- What keeps the lanes of a claim from giving more: free slots, the end of the first lease that holds one where there
 -- is none, when the next start is allowed, and what the workflow has free. Served by run_slot. Serves: claims that got
