@@ -16,16 +16,10 @@
 #include "client/ids.h"
 #include "client/retention.h"
 #include "kernel/chores.h"
+#include "support/sanitized.h"
 
 #define KEPT HF_HOURS(1)
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) /* as clang says it */
-#define SANITIZED
-#endif
-#endif
-#ifdef SANITIZED
+#if SANITIZED
 /* So slow that all may be gone before the next run has ended. */
 enum { MANY = 10000, AT_ONCE = 1, AT_LEAST = 0 };
 #else

@@ -77,7 +77,7 @@ class Postgres:
     kind = "postgres"
     pristine = None  # the data of one that was never started
 
-    def __init__(self, directory, data=None, settings=(), init_options=()):
+    def __init__(self, directory, data=None, settings=()):
         self.directory = directory / "postgres"
         self.directory.mkdir()
         self.data = data or self.directory / "data"
@@ -90,14 +90,11 @@ class Postgres:
         self.url = f"postgres://postgres@/postgres?host={self.directory}&port={self.port}"
         self.direct = self.url  # for the tests' own questions, wherever the programs are led
         self.process = None
-        self.initialise(init_options)
+        self.initialise()
         self.start()
 
-    def initialise(self, options):
+    def initialise(self):
         """Making a new server takes much longer than copying one that was never started."""
-        if options:
-            self.initdb(self.data, *options)
-            return
         if not Postgres.pristine:
             directory = tempfile.mkdtemp(prefix="holdfast-crash-")
             atexit.register(shutil.rmtree, directory, ignore_errors=True)
@@ -105,11 +102,11 @@ class Postgres:
                 os.chown(directory, self.identity["user"], self.identity["group"])
             self.initdb(f"{directory}/data")
             Postgres.pristine = f"{directory}/data"
-        subprocess.run(["cp", "-a", Postgres.pristine, self.data], check=True)
+        subprocess.run(["cp", "-a", f"{Postgres.pristine}/.", self.data], check=True)
 
-    def initdb(self, data, *options):
+    def initdb(self, data):
         self.run_tool("initdb", "-D", data, "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync",
-                      *options)
+                      "--wal-segsize=1")
 
     def run_tool(self, tool, *argv, **options):
         return subprocess.run([self.bin / tool, *map(str, argv)], check=True, capture_output=True, text=True, cwd="/",

@@ -114,7 +114,7 @@ class PostgresOnSmallDisk(Postgres):
         if identity:
             os.chown(data, identity["user"], identity["group"])
         super().__init__(directory, data, settings=("min_wal_size=2MB", "max_wal_size=8MB", "wal_recycle=off",
-                                                    "wal_init_zero=off"), init_options=("--wal-segsize=1",))
+                                                    "wal_init_zero=off"))
 
     def revive(self):
         """It recovers by itself, or, when that failed for want of room, it is started again."""

@@ -9,18 +9,11 @@
 
 #include "worker/world.h"
 
+#include "support/sanitized.h"
 #include "util/clock.h"
 #include "worker/worker.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) /* as clang says it */
-#define SANITIZED
-#endif
-#endif
-
-#ifdef SANITIZED /* slow */
+#if SANITIZED /* slow */
 enum { MANY = 3000, SLEEPERS = 500 };
 #else
 enum { MANY = 10000, SLEEPERS = 3000 };

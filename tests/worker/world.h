@@ -29,7 +29,7 @@ struct world {
 
 extern struct world world;
 
-/* Runs the tests on SQLite in memory, in a file, and on PostgreSQL when HOLDFAST_TEST_POSTGRES
+/* Runs the tests on SQLite in memory, in a file unless sanitized, and on PostgreSQL when HOLDFAST_TEST_POSTGRES
  * is set. Returns the failures. */
 int world_run_tests(const char *name, const struct CMUnitTest *tests, size_t count);
 
