@@ -25,8 +25,8 @@ struct hf__block_event {
 struct hf__block_run {
     int tenant; /* the store's number */
     hf_id id;
-    bool live;                  /* the run is there, if that was asked */
-    char hash[HF__DIGEST_TEXT]; /* "" until closed */
+    bool live;                      /* the run is there, if that was asked */
+    char hash[HF__DIGEST_TEXT];     /* "" until closed */
     struct hf__block_event *events; /* by seq, once closed */
     size_t count;
     size_t capacity;

@@ -36,7 +36,7 @@ struct queue {
 
 struct hf__group {
     struct hf__group_options options;
-    struct hf__flusher flusher; /* its conn is NULL before the first flush, and while the store is away */
+    struct hf__flusher flusher; /* its conn is NULL until the first flush, and without a store */
     int64_t connected_at;
     size_t expected; /* callers that may want something soon; 0: do not wait for them */
     size_t hoped;    /* at most so many of them are waited for, by what was learnt */

@@ -1,5 +1,6 @@
 /* The SQL functions and views: whom they wake, who may call them, what they show. F15.
  * SPDX-License-Identifier: Apache-2.0 */
+#include <holdfast/function.h>
 #include <holdfast/worker.h>
 
 #include <pthread.h>
@@ -78,6 +79,45 @@ static void a_sleeping_worker_is_woken_by_the_commit(void **state)
     await_handled(2);
     assert_true(hf__monotonic_us() - asked >= HF_MILLISECONDS(390));
 
+    hf_worker_stop(worker);
+    pthread_join(thread, NULL);
+    hf_worker_free(worker);
+}
+
+static hf_code wait_for_go(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    (void)input;
+    (void)arg;
+    (void)err;
+    hf_try(hf_wait_signal(ctx, "go", 0, NULL));
+    atomic_fetch_add(&handled, 1);
+    return HF_OK;
+}
+
+/* The run waits for nothing but the signal, and its worker for nothing but a wake-up. */
+static void a_signal_wakes_a_sleeping_worker(void **state)
+{
+    (void)state;
+    hf_worker *worker = NULL;
+    pthread_t thread;
+    char run[40];
+    hf_worker_options options = HF_WORKER_OPTIONS_INIT;
+    const hf_workflow patient = { .name = "patient" };
+    options.poll = HF_HOURS(1);
+    options.heartbeat = HF_HOURS(1);
+    atomic_store(&handled, 0);
+    assert_ok(hf_workflow_put(client, &patient, 0, err));
+    assert_ok(hf_worker_new(&worker, client, &options, err));
+    assert_ok(hf_worker_handle(worker, patient.name, wait_for_go, NULL, err));
+    snprintf(run, sizeof run, "%s",
+             pg_text(scratch.pg, "SELECT holdfast.trigger('%s')", patient.name));
+    assert_int_equal(pthread_create(&thread, NULL, work, worker), 0);
+    while (pg_number(scratch.pg, "SELECT status FROM holdfast.run WHERE id = '%s'", run) !=
+           HF_WAITING)
+        usleep(5000);
+    wait_until_idle();
+    pg_do(scratch.pg, "SELECT holdfast.signal('%s', 'go')", run);
+    await_handled(1);
     hf_worker_stop(worker);
     pthread_join(thread, NULL);
     hf_worker_free(worker);
@@ -388,6 +428,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_sleeping_worker_is_woken_by_the_commit),
+        cmocka_unit_test(a_signal_wakes_a_sleeping_worker),
         cmocka_unit_test(a_cancel_reaches_the_holder_and_frees_its_slot),
         cmocka_unit_test(a_signal_makes_a_waiting_run_due),
         cmocka_unit_test(a_run_that_is_cancelled_asks_nobody_any_more),

@@ -65,7 +65,7 @@ hf_tenant_revoke hf_token_create hf_worker_new hf_audit_head_get hf_audit_verify
     done
 }
 
-@test "a program outside the tree compiles and links against the installed library" {
+@test "a program outside the tree compiles and links against the installed libraries, shared and static" {
     DESTDIR="$BATS_TEST_TMPDIR" meson install -C "$HOLDFAST_BUILD" --no-rebuild --quiet
     pc=$(find "$BATS_TEST_TMPDIR" -name holdfast.pc)
     export PKG_CONFIG_PATH="${pc%/*}" PKG_CONFIG_SYSROOT_DIR="$BATS_TEST_TMPDIR"
@@ -73,6 +73,12 @@ hf_tenant_revoke hf_token_create hf_worker_new hf_audit_head_get hf_audit_verify
     "${HOLDFAST_CC:-cc}" -o "$BATS_TEST_TMPDIR/user" "$BATS_TEST_TMPDIR/user.c" $(pkg-config --cflags --libs holdfast)
     LD_LIBRARY_PATH=$(dirname "$(find "$BATS_TEST_TMPDIR" -name libholdfast.so.0)") "$BATS_TEST_TMPDIR/user"
     nm --dynamic --undefined-only "$BATS_TEST_TMPDIR/user" | grep -q 'hf_code_name@HOLDFAST_0$'
+    unset PKG_CONFIG_SYSROOT_DIR
+    "${HOLDFAST_CC:-cc}" -o "$BATS_TEST_TMPDIR/static_user" "$BATS_TEST_TMPDIR/user.c" -I "$HOLDFAST_SOURCE/include" \
+        "$(find "$BATS_TEST_TMPDIR" -name libholdfast.a)" $(pkg-config --libs sqlite3 libpq jansson) -pthread -ldl
+    run ldd "$BATS_TEST_TMPDIR/static_user"
+    [[ "$output" != *libholdfast* ]]
+    "$BATS_TEST_TMPDIR/static_user"
 }
 
 @test "the stripped program is smaller than 2 MB" {
