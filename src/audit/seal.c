@@ -169,5 +169,6 @@ hf_code hf__seal_next(struct hf__engine *engine, hf_id sealer, int most, struct 
     if (code == HF_OK && horizon.anything)
         code = close_at(engine, &head, &horizon, &out->events, err);
     out->more = code == HF_OK && horizon.anything && horizon.cut;
+    out->at = horizon.now;
     return code;
 }

@@ -20,6 +20,7 @@ enum { HF__SEAL_EVENTS = 2000 }; /* of a block, unless one transaction has more 
 struct hf__sealed {
     int64_t events; /* of the block; 0: none was closed */
     bool more;      /* there are lines behind it that could be sealed now */
+    int64_t at;     /* store clock, us: when it was looked for */
 };
 
 /* Closes the next block with about `most` events, or none when there is nothing but what `sealer`, the sealing run itself,

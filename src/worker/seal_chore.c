@@ -1,5 +1,6 @@
-/* Sealing the journal: a run for each time that there is something to seal, started by workers with their heartbeat. So
- * nothing wakes up while nothing is written, and the key, the number of the block, makes it one at a time.
+/* Sealing the journal: a run for each time that there is something to seal, started by workers with their heartbeat if there
+ * is none. So nothing wakes up while nothing is written, and the key, the number of the block, makes it one of those who
+ * start it at once.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "worker/worker.h"
 
@@ -15,9 +16,11 @@
 /* Bounds of its waits while transactions under way hold it up. */
 #define WAIT_LEAST HF_SECONDS(1)
 #define WAIT_MOST HF_MINUTES(5)
-/* How many times as long as a block took it rests before the next: a backlog of seals can wait, other work cannot. */
+/* How many times as long as a block took it rests before the next. Other work comes first, but not for ever. */
 #define REST_IDLE 1
 #define REST_BUSY 20
+#define REST_MOST HF_SECONDS(10)
+#define PATIENCE HF_MINUTES(1) /* after that, it is busy itself */
 
 /* ---- The run ---- */
 
@@ -37,12 +40,15 @@ static int64_t next_look(const hf_claimed *claimed)
     return claimed->seen_at + wait;
 }
 
-static int64_t rest_after(hf_worker *worker, int64_t took)
+static int64_t rest_after(const hf_ctx *ctx, int64_t took)
 {
+    hf_worker *worker = ctx->worker;
     pthread_mutex_lock(&worker->lock);
     bool busy = worker->held_count > 1; /* more than this one */
     pthread_mutex_unlock(&worker->lock);
-    return took * (busy ? REST_BUSY : REST_IDLE);
+    bool patient = ctx->claimed->seen_at - ctx->claimed->run.created_at < PATIENCE;
+    int64_t rest = took * (busy && patient ? REST_BUSY : REST_IDLE);
+    return rest < REST_MOST ? rest : REST_MOST;
 }
 
 /* One block a turn, so that others may have the thread. When all is sealed up to those who write, it rests: more would
@@ -63,8 +69,7 @@ hf_code hf__seal_chore(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
         return code;
     if (sealed.more) {
         int64_t took = hf__monotonic_us() - began;
-        return hf__chore_wait(ctx, "seal",
-                              ctx->claimed->seen_at + took + rest_after(ctx->worker, took));
+        return hf__chore_wait(ctx, "seal", sealed.at + took + rest_after(ctx, took));
     }
     if (head.block < wanted)
         return hf__chore_wait(ctx, "seal", next_look(ctx->claimed));
@@ -77,10 +82,13 @@ hf_code hf__seal_chore(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
 static int64_t wanted_block(hf_worker *worker)
 {
     struct hf__arena arena = { 0 };
-    struct hf__table found;
+    struct hf__table in, found;
     int64_t block = 0;
+    hf__table_init(&in, &arena, 1);
     hf__table_init(&found, &arena, 1);
-    if (hf__worker_query(worker, HF__STMT_SEAL_WANTED, NULL, &found, NULL) == HF_OK && found.nrows)
+    hf__table_add(&in)[0] = hf__number(worker->house);
+    if (!in.failed && hf__worker_query(worker, HF__STMT_SEAL_WANTED, &in, &found, NULL) == HF_OK &&
+        found.nrows)
         block = hf__as_number(hf__table_row(&found, 0)[0]);
     hf__arena_free(&arena);
     return block;

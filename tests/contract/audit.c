@@ -412,6 +412,26 @@ static void blocks_are_bounded(void **state)
     assert_string_equal(verify(), "");
 }
 
+/* More lines than a page has on SQLite, and more bytes than one has on PostgreSQL, all of them in one transaction there. */
+static void a_block_of_several_pages_has_all_its_lines(void **state)
+{
+    enum { LINES = 506, LARGE = 6 };
+    (void)state;
+    seal_all(HF__SEAL_EVENTS);
+    hf_id run = trigger(WORK);
+    const char *large =
+        fx.backend == BACKEND_POSTGRES ? "repeat('0', 1000000)" : "hex(zeroblob(500000))";
+    sql("WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < %d) INSERT INTO "
+        "event (run_id, seq, version, tenant_id, at, kind, name, data) SELECT r.id, r.event_seq + "
+        "n, r.version, r.tenant_id, r.created_at, 1, 'line', CASE WHEN n <= %d THEN %s END FROM n, "
+        "run r WHERE r.id = %s ORDER BY n",
+        LINES, LARGE, large, sql_id(run));
+    sql("UPDATE run SET event_seq = event_seq + %d WHERE id = %s", LINES, sql_id(run));
+    await_others();
+    assert_int_equal(seal(HF__SEAL_EVENTS).events, LINES + 1);
+    assert_string_equal(verify(), "");
+}
+
 static void the_sealer_does_not_seal_for_its_own_lines_alone(void **state)
 {
     struct hf__sealed sealed;
@@ -615,6 +635,7 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(a_seal_made_anew_breaks_the_chain),
     CONTRACT_TEST(a_chain_that_was_cut_off_is_found_by_a_noted_head),
     CONTRACT_TEST(blocks_are_bounded),
+    CONTRACT_TEST(a_block_of_several_pages_has_all_its_lines),
     CONTRACT_TEST(the_sealer_does_not_seal_for_its_own_lines_alone),
     CONTRACT_TEST(two_sealers_at_once_make_one_chain),
     CONTRACT_TEST(late_commits_are_sealed_and_in_each_runs_order),

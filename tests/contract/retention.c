@@ -518,6 +518,17 @@ static void write_lines(int count)
     sql("UPDATE run SET event_seq = event_seq + %d WHERE id = %s", count, sql_id(run));
 }
 
+/* Runs of the workflow that were made after this one and before it ended. */
+static int64_t created_meanwhile(const char *workflow, hf_id run)
+{
+    const char *lines = text_of("FROM event WHERE run_id = %s", sql_id(run));
+    return sql_number("SELECT count(*) FROM event e JOIN run r ON r.id = e.run_id JOIN workflow w "
+                      "ON w.id = r.workflow_id WHERE w.name = '%s' AND e.name = 'created' AND "
+                      "e.position > (SELECT min(position) %s) AND e.position < (SELECT "
+                      "max(position) %s)",
+                      workflow, lines, lines);
+}
+
 /* The first block is a small one, for the second transaction would make it too large. */
 static void a_sealing_run_goes_on_while_there_is_more(void **state)
 {
@@ -532,6 +543,7 @@ static void a_sealing_run_goes_on_while_there_is_more(void **state)
     dismiss(&staff);
     assert_true(sql_number("SELECT count(*) FROM event WHERE name = 'waiting' AND run_id = %s",
                            sql_id(id)) > 0);
+    assert_int_equal(created_meanwhile(HF__CHORE_SEAL, id), 0);
 }
 
 static int64_t next_seal_look(void)

@@ -44,7 +44,7 @@ static void draw_limits(void)
     pg_do(scratch.pg, "UPDATE holdfast.lane SET rate_next = %s", any_of(paid));
 }
 
-/* Of two priorities, pending or held, with a slot or without, some of them expired, exhausted, late or deleted. */
+/* Of two lanes and priorities, pending or held, with a slot or without, some of them expired, exhausted, late or deleted. */
 static void draw_runs(void)
 {
     int count = below(RUNS_MOST + 1);
@@ -54,10 +54,11 @@ static void draw_runs(void)
             scratch.pg,
             "INSERT INTO holdfast.run (tenant_id, id, workflow_id, lane, status, priority, run_at, "
             "attempt, max_attempts, version, slot, leased_by, timeout_at, deleted_at, created_at, "
-            "updated_at) SELECT w.tenant_id, '%08x-0000-7000-8000-000000000000', w.id, w.lane, %d, "
+            "updated_at) SELECT w.tenant_id, '%08x-0000-7000-8000-000000000000', w.id, %s, %d, "
             "%d, %d, %d, %s, 7, %s, %s, %s, %s, 1, 1 FROM holdfast.workflow w",
-            i + 1, held ? 1 : below(2) * 2, below(4) == 0, NOW + below(21) - 15, below(4),
-            below(2) ? "NULL" : "2", held && below(3) ? "w.id" : "NULL", held ? "'ben'" : "NULL",
+            i + 1, below(3) ? "w.lane" : "7", held ? 1 : below(2) * 2, below(4) == 0,
+            NOW + below(21) - 15, below(4), below(2) ? "NULL" : "2",
+            held && below(3) ? "w.id" : "NULL", held ? "'ben'" : "NULL",
             below(8) ? "NULL" : "999999999", below(8) ? "NULL" : "999999999");
     }
 }
@@ -65,13 +66,14 @@ static void draw_runs(void)
 /* All that a claim may write. */
 static const char *what_is_there(void)
 {
-    return pg_text(scratch.pg, "SELECT coalesce((SELECT string_agg(r::text, '|' ORDER BY r.id) "
-                               "FROM holdfast.run r), '') || "
-                               "(SELECT string_agg(w::text, '|') FROM holdfast.workflow w) || "
-                               "(SELECT string_agg(l::text, '|') FROM holdfast.lane l) || "
-                               "coalesce((SELECT string_agg(e.run_id::text || e.seq || e.version "
-                               "|| e.name || e.actor, '|' "
-                               "ORDER BY e.run_id, e.seq) FROM holdfast.event e), '')");
+    return pg_text(scratch.pg,
+                   "SELECT coalesce((SELECT string_agg(r::text, '|' ORDER BY r.id) "
+                   "FROM holdfast.run r), '') || "
+                   "(SELECT string_agg(w::text, '|') FROM holdfast.workflow w) || "
+                   "(SELECT string_agg(l::text, '|' ORDER BY l.id) FROM holdfast.lane l) || "
+                   "coalesce((SELECT string_agg(e.run_id::text || e.seq || e.version "
+                   "|| e.name || e.actor, '|' "
+                   "ORDER BY e.run_id, e.seq) FROM holdfast.event e), '')");
 }
 
 /* What is there after the claim, and how many it gave; the claim is undone. */
@@ -94,11 +96,12 @@ static int draw(void)
 {
     char many[200], one[200];
     int most = 1 + below(8), hands = below(6), suspects = below(3), priority = below(2), given[2];
+    int floor = below(3) ? 0 : NOW - 8;
     int lane = (int)pg_number(scratch.pg, "SELECT lane FROM holdfast.workflow");
-    snprintf(many, sizeof many, "EXECUTE many('[[%d,%d,0,%d]]', %d, 'anna', NULL, %d, %d)", lane,
-             priority, most, most, suspects, hands);
-    snprintf(one, sizeof one, "EXECUTE one(%d, %d, 0, %d, 'anna', NULL, %d, %d)", lane, priority,
-             most, suspects, hands);
+    snprintf(many, sizeof many, "EXECUTE many('[[%d,%d,%d,%d]]', %d, 'anna', NULL, %d, %d)", lane,
+             priority, floor, most, most, suspects, hands);
+    snprintf(one, sizeof one, "EXECUTE one(%d, %d, %d, %d, 'anna', NULL, %d, %d)", lane, priority,
+             floor, most, suspects, hands);
     pg_do(scratch.pg, "BEGIN");
     draw_limits();
     draw_runs();
@@ -124,7 +127,7 @@ static void one_head_is_claimed_from_as_many_are(void **state)
         claimed += given;
         nothing += given == 0;
     }
-    assert_true(claimed > DRAWS / 2); /* the draws are worth something */
+    assert_true(claimed > DRAWS / 4); /* the draws are worth something */
     assert_in_range(nothing, DRAWS / 10, DRAWS * 9 / 10);
 }
 

@@ -334,7 +334,8 @@ static void a_lost_run_is_told_to_its_handler_by_the_heartbeat(void **state)
                                 .result = "\"by another\"" };
     assert_ok(hf_commit(world.client, &end, NULL, NULL));
     hf_run_free(run);
-    world_await(&told, 100 + HF_STALE);
+    world_await(&told, 100);
+    assert_int_equal(atomic_load(&told), 100 + HF_STALE);
     world_stop();
     world_expect_result(id, "\"by another\"");
 }

@@ -85,15 +85,19 @@ SELECT s.block, s.lo_xid::text::bigint, s.hi_xid::text::bigint, s.events, encode
 SELECT count(*) FROM holdfast.event e WHERE e.xid >= $1::text::xid8;
 
 -- name: seal_wanted
--- The block that should be closed next, if there are events after the last one other than those of sealing runs. Served
--- by event_xid. Serves: workers, with their heartbeat.
--- takes: nothing
+-- The block that should be closed next, if there are events after the last one other than those of sealing runs, and no sealing
+-- run of the tenant is under way: that one goes on until all is sealed. Served by event_xid, the unique index of workflow and
+-- run_claim. Serves: workers, with their heartbeat.
+-- takes: one (tenant int)
 -- gives: (block bigint)
 WITH h AS MATERIALIZED (
     SELECT coalesce(max(s.block), 0) AS block, coalesce(max(s.hi_xid::text), '0')::xid8 AS hi
       FROM (SELECT l.block, l.hi_xid FROM holdfast.seal l ORDER BY l.block DESC LIMIT 1) s)
 SELECT h.block + 1 FROM h
- WHERE EXISTS (SELECT 1 FROM holdfast.event e
+ WHERE NOT EXISTS (SELECT 1 FROM holdfast.run r
+                    WHERE r.lane = (SELECT w.lane FROM holdfast.workflow w WHERE w.tenant_id = $1 AND w.name = 'holdfast.seal')
+                      AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL OFFSET 0)
+   AND EXISTS (SELECT 1 FROM holdfast.event e
                 WHERE e.xid >= h.hi
                   AND NOT EXISTS (SELECT 1 FROM holdfast.run r JOIN holdfast.workflow w ON w.id = r.workflow_id
                                    WHERE r.tenant_id = e.tenant_id AND r.id = e.run_id AND w.name = 'holdfast.seal'

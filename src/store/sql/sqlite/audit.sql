@@ -64,12 +64,16 @@ SELECT block, lo_position, hi_position, events, hash, previous, runs, created_at
 SELECT count(*) FROM event WHERE position >= ?1;
 
 -- name: seal_wanted
--- The block that should be closed next, if there are events after the last one other than those of sealing runs. Served
--- by the primary key of event. Serves: workers, with their heartbeat.
--- takes: nothing
+-- The block that should be closed next, if there are events after the last one other than those of sealing runs, and no sealing
+-- run of the tenant is under way: that one goes on until all is sealed. Served by the primary key of event, the unique index
+-- of workflow and run_claim. Serves: workers, with their heartbeat.
+-- takes: one (tenant int)
 -- gives: (block bigint)
 SELECT coalesce((SELECT max(block) FROM seal), 0) + 1
- WHERE EXISTS (SELECT 1 FROM event e
+ WHERE NOT EXISTS (SELECT 1 FROM workflow w JOIN run r INDEXED BY run_claim ON r.lane = w.lane
+                    WHERE w.tenant_id = ?1 AND w.name = 'holdfast.seal'
+                      AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL)
+   AND EXISTS (SELECT 1 FROM event e
                 WHERE e.position >= coalesce((SELECT s.hi_position FROM seal s ORDER BY s.block DESC LIMIT 1), 0)
                   AND NOT EXISTS (SELECT 1 FROM run r JOIN workflow w ON w.id = r.workflow_id
                                    WHERE r.tenant_id = e.tenant_id AND r.id = e.run_id AND w.name = 'holdfast.seal')
