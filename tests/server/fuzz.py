@@ -197,7 +197,7 @@ def repeat(rng, raw):
 
 
 def truncate(rng, raw):
-    return raw[:rng.randrange(1, len(raw))]
+    return raw[:rng.randrange(len(raw))]
 
 
 def change_number(rng, raw):
