@@ -8,7 +8,7 @@
 #include "util/error.h"
 
 #define PAGE 4000            /* events */
-#define PAGE_BYTES (4 << 20) /* of their data: it may be large */
+#define PAGE_BYTES (4 << 20) /* of their data, which may be large; SQLite does not count them */
 
 void hf__block_init(struct hf__block *block, struct hf__arena *arena)
 {
