@@ -58,19 +58,19 @@ static void await_others(void)
     while (fx.backend == BACKEND_POSTGRES &&
            sql_number("SELECT count(*) FROM (SELECT xid FROM event ORDER BY xid DESC LIMIT 1) e "
                       "WHERE e.xid >= pg_snapshot_xmin(pg_current_snapshot())") > 0)
-        usleep(10000);
+        usleep(50000);
 }
 
 static void seal_all(int most)
 {
     await_others();
-    for (int64_t waited = 0; waited < PATIENCE; waited += 10000) {
+    for (int64_t waited = 0; waited < PATIENCE; waited += 50000) {
         while (seal(most).events > 0) {
         }
         verify();
         if (report.unsealed == 0)
             return;
-        usleep(10000);
+        usleep(50000);
     }
     fail_msg("%lld events are not sealed", (long long)report.unsealed);
 }

@@ -289,8 +289,8 @@ static void dismiss(struct staff *staff)
     do {                                                                                           \
         int tries = 0;                                                                             \
         while (!(condition)) {                                                                     \
-            assert_true(tries++ < 18000);                                                          \
-            usleep(10000);                                                                         \
+            assert_true(tries++ < 4000);                                                           \
+            usleep(tries < 20 ? 10000 : 50000);                                                    \
         }                                                                                          \
     } while (0)
 

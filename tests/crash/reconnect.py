@@ -107,7 +107,7 @@ def a_worker_that_waits_for_its_store_can_be_stopped(directory):
 
 def a_commit_that_nobody_can_be_told_of_is_a_commit(directory):
     """NOTIFY waits for a lock that another session keeps while its own commit waits for a standby that is not there."""
-    server = Postgres(directory, settings=("synchronous_standby_names=nobody", "synchronous_commit=local"))
+    server = Postgres(directory, settings=("synchronous_standby_names=nobody", "synchronous_commit=local"), tables=True)
     with Scene(directory, "postgres", server) as scene:
         scene.worker()
         await_idle(scene)

@@ -72,7 +72,7 @@ class World:
     """A scene whose server can fall silent."""
 
     def __init__(self, directory, how):
-        store = Postgres(directory)
+        store = Postgres(directory, tables=True)
         self.silence = silences(directory, store)[how]()
         self.scene = Scene(directory, "postgres", store)
 

@@ -75,9 +75,8 @@ class Postgres:
     """A server of its own, as its user, that flushes to disk like one in production."""
 
     kind = "postgres"
-    pristine = None  # the data of one that was never started
 
-    def __init__(self, directory, data=None, settings=()):
+    def __init__(self, directory, data=None, settings=(), tables=False, copied=True):
         self.directory = directory / "postgres"
         self.directory.mkdir()
         self.data = data or self.directory / "data"
@@ -90,23 +89,15 @@ class Postgres:
         self.url = f"postgres://postgres@/postgres?host={self.directory}&port={self.port}"
         self.direct = self.url  # for the tests' own questions, wherever the programs are led
         self.process = None
-        self.initialise()
+        if copied:
+            subprocess.run(["cp", "-a", f"{pristine_data(tables)}/.", self.data], check=True)
+        else:
+            self.initdb()
         self.start()
 
-    def initialise(self):
-        """Making a new server takes much longer than copying one that was never started."""
-        if not Postgres.pristine:
-            directory = tempfile.mkdtemp(prefix="holdfast-crash-")
-            atexit.register(shutil.rmtree, directory, ignore_errors=True)
-            if self.identity:
-                os.chown(directory, self.identity["user"], self.identity["group"])
-            self.initdb(f"{directory}/data")
-            Postgres.pristine = f"{directory}/data"
-        subprocess.run(["cp", "-a", f"{Postgres.pristine}/.", self.data], check=True)
-
-    def initdb(self, data):
-        self.run_tool("initdb", "-D", data, "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync",
-                      "--wal-segsize=1")
+    def initdb(self):
+        self.run_tool("initdb", "-D", self.data, "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C",
+                      "--no-sync", "--wal-segsize=1")
 
     def run_tool(self, tool, *argv, **options):
         return subprocess.run([self.bin / tool, *map(str, argv)], check=True, capture_output=True, text=True, cwd="/",
@@ -173,6 +164,22 @@ class Postgres:
                 self.process.kill()
 
 
+@functools.cache
+def pristine_data(tables):
+    """The data of a server that nobody uses: to make it, and its tables, takes much longer than to copy it."""
+    directory = pathlib.Path(tempfile.mkdtemp(prefix="holdfast-crash-"))
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    directory.chmod(0o755)
+    server = Postgres(directory, copied=tables)
+    if tables:
+        run_program("--store", server.url, "migrate")
+    else:  # a third of all there is
+        server.ask("UPDATE pg_database SET datistemplate = false WHERE datname = 'template0'")
+        server.ask("DROP DATABASE template0")
+    server.stop()
+    return server.data
+
+
 def newest_bin_dir():
     found = sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: float(path.parent.name))
     if not found:
@@ -209,7 +216,7 @@ def free_port():
 
 
 def new_store(kind, directory):
-    return Sqlite(directory) if kind == "sqlite" else Postgres(directory)
+    return Sqlite(directory) if kind == "sqlite" else Postgres(directory, tables=True)
 
 
 class SmallDisk:

@@ -121,6 +121,7 @@ static void replay_step(struct replay *r, sqlite3_stmt *stmt)
     if (version != r->version + is(status, "waiting") || r->status != HF_LEASED ||
         !is(text_at(stmt, 4), r->holder))
         broken_journal(r, "a step was recorded by somebody who did not hold the run", status);
+    r->steps += is(status, "succeeded");
     if (r->known->function)
         replay_call(r, text_at(stmt, 7), status, text_at(stmt, 5));
 }
@@ -146,14 +147,18 @@ static void replay_event(struct replay *r, sqlite3_stmt *stmt)
         broken_journal(r, "its version is not the run's", name);
 }
 
-struct replay replay_journal(struct world *world, const struct known *known)
+struct replay replay_journal(struct world *world, struct known *known, bool anew)
 {
-    struct replay r = { .world = world, .known = known, .call = -1 };
     sqlite3_stmt *stmt = world->sql.events;
+    if (!known->journal)
+        known->journal = world_alloc(world, sizeof *known->journal);
+    if (anew || !known->journal->known)
+        *known->journal = (struct replay){ .world = world, .known = known, .call = -1 };
     sqlite3_reset(stmt);
     sqlite3_bind_blob(stmt, 1, known->id.bytes, sizeof known->id.bytes, SQLITE_STATIC);
+    sqlite3_bind_int64(stmt, 2, known->journal->seq);
     while (sqlite3_step(stmt) == SQLITE_ROW)
-        replay_event(&r, stmt);
+        replay_event(known->journal, stmt);
     sqlite3_reset(stmt);
-    return r;
+    return *known->journal;
 }

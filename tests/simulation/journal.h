@@ -16,6 +16,7 @@ struct replay {
     int attempt;       /* claims since the last progress */
     int wait_children; /* of the last wait */
     int64_t wait_version;
+    int steps;        /* that it says succeeded */
     int call;         /* of a function: the last one that has a line; -1: none */
     int step_attempt; /* of it, that its last line tells */
     bool final;       /* its last line says that it is over */
@@ -25,7 +26,8 @@ struct replay {
 
 /* story.c: a line that a function's call has written. */
 void replay_call(struct replay *r, const char *full, const char *status, const char *data);
-/* Says on the way what the journal itself must not hold: gaps, changes that are not allowed, commits of strangers. */
-struct replay replay_journal(struct world *world, const struct known *known);
+/* Says on the way what the journal itself must not hold: gaps, changes that are not allowed, commits of strangers. Not `anew`:
+ * from where it was the last time, since what is written stays. */
+struct replay replay_journal(struct world *world, struct known *known, bool anew);
 
 #endif

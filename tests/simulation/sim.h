@@ -45,9 +45,10 @@ struct known {
     bool state_sure;       /* `state` is what the last accepted commit wrote */
     int64_t state_version; /* the claim of the last commit that did happen or may have */
     char state[48];
-    struct eaten *eaten; /* signals that an accepted commit consumed */
-    bool function;       /* it plays a program */
-    struct story *story; /* what became of it; NULL: nobody has played it */
+    struct eaten *eaten;    /* signals that an accepted commit consumed */
+    bool function;          /* it plays a program */
+    struct story *story;    /* what became of it; NULL: nobody has played it */
+    struct replay *journal; /* as far as it was read; NULL: not at all */
 };
 
 struct eaten {
@@ -288,6 +289,7 @@ int64_t next_due(struct world *world);
 void check_story(struct world *world, const struct known *known, hf_status status);
 void check_delivery(struct world *world, struct known *known, const hf_claimed *claimed);
 void check_everything(struct world *world);
+void check_answers(struct world *world);
 void check_ended(struct world *world);
 
 #endif

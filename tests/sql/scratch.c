@@ -28,18 +28,29 @@ PGconn *pg_connect(const char *url)
     return pg;
 }
 
-void scratch_create(struct scratch *scratch)
+static void create_like(struct scratch *scratch, const char *template)
 {
     static int counter;
     char parameter[80];
     PGconn *pg = pg_connect(scratch_server());
     snprintf(scratch->database, sizeof scratch->database, "holdfast_sql_%ld_%d", (long)getpid(),
              counter++);
-    pg_do(pg, "CREATE DATABASE %s", scratch->database);
+    pg_do(pg, "CREATE DATABASE %s TEMPLATE %s", scratch->database, template);
     PQfinish(pg);
     snprintf(parameter, sizeof parameter, "dbname=%s", scratch->database);
     scratch_url_with(scratch->url, scratch_server(), parameter);
     scratch->pg = pg_connect(scratch->url);
+}
+
+void scratch_create(struct scratch *scratch)
+{
+    const char *pristine = getenv("HOLDFAST_TEST_PRISTINE");
+    create_like(scratch, pristine && *pristine ? pristine : "template1");
+}
+
+void scratch_create_empty(struct scratch *scratch)
+{
+    create_like(scratch, "template1");
 }
 
 void scratch_drop(struct scratch *scratch)

@@ -24,8 +24,9 @@ struct scratch {
 
 /* The server that HOLDFAST_TEST_POSTGRES names; NULL: none. */
 const char *scratch_server(void);
-/* Creates an empty database. Stops the test when it cannot. */
+/* Creates a database, with the tables where there is one to copy: to make them takes longer. Stops the test when it cannot. */
 void scratch_create(struct scratch *scratch);
+void scratch_create_empty(struct scratch *scratch);
 void scratch_drop(struct scratch *scratch);
 /* `url` with one more parameter. */
 void scratch_url_with(char out[SCRATCH_URL], const char *url, const char *parameter);

@@ -159,7 +159,7 @@ static void whoever_could_read_all_tenants_before_the_migration_still_can(void *
     char url[SCRATCH_URL];
     char parameter[80];
     const struct hf__engine_options inner = { .max_schema = schema_before() };
-    scratch_create(&old);
+    scratch_create_empty(&old);
     assert_ok(hf__open(&client, old.url, NULL, &inner, err));
     hf_close(client);
     pg_do(

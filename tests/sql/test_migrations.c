@@ -35,7 +35,7 @@ static int set_up(void **state)
 {
     (void)state;
     if (on_postgres) {
-        scratch_create(&scratch);
+        scratch_create_empty(&scratch);
         strcpy(url, scratch.url);
     } else {
         strcpy(directory, "/tmp/holdfast-migrate-XXXXXX");
