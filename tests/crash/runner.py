@@ -12,6 +12,12 @@ import traceback
 from processes import Failure, Skipped
 
 
+def remove(directory):
+    """With what a server in it keeps elsewhere."""
+    shutil.rmtree((directory / "postgres" / "data").resolve(), ignore_errors=True)
+    shutil.rmtree(directory, ignore_errors=True)
+
+
 class Runner:
     """Runs test functions as TAP. Each gets a directory of its own."""
 
@@ -47,11 +53,11 @@ class Runner:
             self.note(f"seed {self.seed}; what is left is in {directory}")
             return
         except BaseException:
-            shutil.rmtree(directory, ignore_errors=True)
+            remove(directory)
             raise
         else:
             self.report(True, name)
-        shutil.rmtree(directory, ignore_errors=True)
+        remove(directory)
 
     def play(self, tests, kind):
         """All of them on one kind of store, under their own names."""

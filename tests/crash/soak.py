@@ -21,7 +21,7 @@ LIBRARY_MOST = 50 * MEGABYTE  # with glibc's arenas as they are
 WORKER_MOST = 35 * MEGABYTE
 PROGRAM_MOST = 2 * MEGABYTE
 PENDING = 100000
-LARGE_RUNS = 300
+LARGE_RUNS = 200
 LARGE_MOST = 100 * MEGABYTE
 SANITIZED = float(os.environ.get("HOLDFAST_PATIENCE", "1")) > 1
 os.environ.pop("MALLOC_PERTURB_", None)  # Meson's; it fills what is allocated, and so takes memory that nobody uses
@@ -50,9 +50,9 @@ def a_worker_stays_small(directory, runner, kind):
         library = scene.worker(threads=8)
         wait_until(lambda: scene.log.stat().st_size > 50, "the first run begins")
         first = time.monotonic() - begin
-        scene.begun(2000 if runner.quick else 20000)
+        scene.begun(2000 if runner.quick else 5000)
         program = scene.exec_worker("true")
-        time.sleep(1 if runner.quick else 5)
+        time.sleep(1 if runner.quick else 3)
         for worker, most in ((library, LIBRARY_MOST), (program, WORKER_MOST)):
             check(worker.alive(), f"{worker.name} ended: {worker.said()[-500:]}")
             peak = peak_of(worker)
@@ -63,7 +63,7 @@ def a_worker_stays_small(directory, runner, kind):
 
 
 def large_inputs_do_not_fill_memory(directory, runner, kind):
-    """Together they would be three times as much as the worker may take."""
+    """Together they would be twice as much as the worker may take."""
     if SANITIZED:
         raise Skipped("a sanitizer's memory is not the worker's")
     with Scene(directory, kind) as scene:

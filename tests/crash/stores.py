@@ -71,8 +71,12 @@ def uuid_text(blob):
     return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
 
 
+MEMORY = os.environ.get("HOLDFAST_TEST_MEMORY")  # a directory whose files are kept there, or nothing
+
+
 class Postgres:
-    """A server of its own, as its user, that flushes to disk like one in production."""
+    """A server of its own, as its user, that flushes to disk like one in production. With tables, most of its files are in
+    memory if there is a place, but not its log: hundreds that are made and removed again take a disk more than all the rest."""
 
     kind = "postgres"
 
@@ -89,11 +93,22 @@ class Postgres:
         self.url = f"postgres://postgres@/postgres?host={self.directory}&port={self.port}"
         self.direct = self.url  # for the tests' own questions, wherever the programs are led
         self.process = None
-        if copied:
-            subprocess.run(["cp", "-a", f"{pristine_data(tables)}/.", self.data], check=True)
-        else:
+        if not copied:
             self.initdb()
+        else:
+            if tables and MEMORY:
+                self.data.symlink_to(tempfile.mkdtemp(prefix="holdfast-crash-data-", dir=MEMORY))
+            subprocess.run(["cp", "-a", f"{pristine_data(tables)}/.", self.data], check=True)
+            if self.data.is_symlink():
+                self.keep_log()
         self.start()
+
+    def keep_log(self):
+        """On the disk."""
+        log, kept = self.data / "pg_wal", self.directory / "log"
+        subprocess.run(["cp", "-a", log, kept], check=True)
+        shutil.rmtree(log)
+        log.symlink_to(kept)
 
     def initdb(self):
         self.run_tool("initdb", "-D", self.data, "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C",
@@ -167,7 +182,7 @@ class Postgres:
 @functools.cache
 def pristine_data(tables):
     """The data of a server that nobody uses: to make it, and its tables, takes much longer than to copy it."""
-    directory = pathlib.Path(tempfile.mkdtemp(prefix="holdfast-crash-"))
+    directory = pathlib.Path(tempfile.mkdtemp(prefix="holdfast-crash-", dir=MEMORY))
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
     directory.chmod(0o755)
     server = Postgres(directory, copied=tables)
