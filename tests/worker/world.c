@@ -144,25 +144,27 @@ int world_tear_down(void **state)
     return 0;
 }
 
+static int run_tests_on(const char *store, const char *name, const struct CMUnitTest *tests,
+                        size_t count)
+{
+    char title[64];
+    kind = store;
+    snprintf(title, sizeof title, "%s on %s", name, kind);
+    if (world_is_on_postgres())
+        scratch_create(&scratch);
+    int failed = _cmocka_run_group_tests(title, tests, count, NULL, NULL);
+    if (world_is_on_postgres())
+        scratch_drop(&scratch);
+    return failed;
+}
+
+/* Each store is for some builds: what the address sanitizer watches stays in memory, threads are watched on PostgreSQL. */
 int world_run_tests(const char *name, const struct CMUnitTest *tests, size_t count)
 {
-    static const char *const kinds[] = { "memory", "file", "postgres" };
-    int failed = 0;
-    for (size_t i = 0; i < 3; i++) {
-        char title[64];
-        kind = kinds[i];
-        if (SANITIZED && i == 1) /* as the contract: a file is for the plain build */
-            continue;
-        if (i == 2 && !scratch_server())
-            continue;
-        if (i == 2)
-            scratch_create(&scratch);
-        snprintf(title, sizeof title, "%s on %s", name, kind);
-        failed += _cmocka_run_group_tests(title, tests, count, NULL, NULL);
-        if (i == 2)
-            scratch_drop(&scratch);
-    }
-    return failed;
+    if (SANITIZED && !(THREADS_WATCHED && scratch_server()))
+        return run_tests_on("memory", name, tests, count);
+    int failed = SANITIZED ? 0 : run_tests_on("file", name, tests, count);
+    return scratch_server() ? failed + run_tests_on("postgres", name, tests, count) : failed;
 }
 
 /* ---- The worker ---- */
