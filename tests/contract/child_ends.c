@@ -149,13 +149,14 @@ static void a_deleted_child_that_its_parent_waits_for_untold_is_not_purged(void 
 
 /* ---- By the short way ---- */
 
-/* As a worker's commits come: together, and known to be of children. */
-static void end_together(const hf_claims *children, hf_turn turn)
+/* As a worker's commits come: together, and known to be of children. The first may end otherwise than the rest. */
+static void end_mixed(const hf_claims *children, hf_turn first, hf_turn rest)
 {
     struct hf__op *ops = keep(calloc(children->count, sizeof *ops), free);
     hf_transition *ends = keep(calloc(children->count, sizeof *ends), free);
     for (size_t i = 0; i < children->count; i++) {
-        ends[i] = turn_of(&children->items[i], turn);
+        ends[i] = turn_of(&children->items[i], i == 0 ? first : rest);
+        ends[i].result = ends[i].turn == HF_TURN_SUCCEED ? "{\"n\":7}" : NULL;
         ops[i] = (struct hf__op){ .kind = HF__OP_COMMIT,
                                   .tenant = fx.client->tenant_id,
                                   .actor = WORKER,
@@ -165,6 +166,11 @@ static void end_together(const hf_claims *children, hf_turn turn)
     hf__engine_apply(fx.client->engine, ops, children->count);
     for (size_t i = 0; i < children->count; i++)
         assert_int_equal(ops[i].code, HF_OK);
+}
+
+static void end_together(const hf_claims *children, hf_turn turn)
+{
+    end_mixed(children, turn, turn);
 }
 
 static int64_t mail_of(hf_id run)
@@ -185,6 +191,47 @@ static void ends_that_come_together_are_counted_together(void **state)
     assert_int_equal(held->mail_count, 5);
     assert_non_null(strstr(held->mail[2].payload, "\"status\":\"succeeded\""));
     assert_non_null(strstr(held->mail[3].payload, "\"status\":\"failed\""));
+}
+
+/* All that the end of a child has written, without what is its own. */
+static const char *written_of(hf_id child)
+{
+    char id[HF_ID_TEXT];
+    hf_id_format(child, id);
+    return sql_text(
+        "SELECT r.status || ' ' || r.version || ' ' || r.revision || ' ' || r.event_seq || ' ' || "
+        "r.last_worker || ' ' || r.result || ' ' || coalesce(r.leased_by, 'nobody') || ' ' || "
+        "coalesce(r.run_at, 0) || ' ' || (r.finished_at - r.updated_at) || ' ' || e.name || ' ' || "
+        "e.version || ' ' || e.actor || ' ' || e.kind || ' ' || coalesce(e.data, 'no data') || ' ' "
+        "|| "
+        "(e.at - r.updated_at) || ' ' || s.type || ' ' || s.name || ' ' || "
+        "replace(s.id, s.sender, '#') || ' ' || replace(s.payload, s.sender, '#') || ' ' || "
+        "(s.visible_at - r.updated_at) || ' ' || (s.occurred_at - r.updated_at) || ' ' || "
+        "CASE WHEN s.failed_child THEN 'failed' ELSE 'fine' END "
+        "FROM run r JOIN event e ON e.run_id = r.id AND e.seq = 3 "
+        "JOIN signal s ON s.run_id = r.parent AND s.sender = '%s' WHERE r.id = %s",
+        id, sql_id(child));
+}
+
+/* With siblings alone, beside one that fails, and by itself, which goes the long way. */
+static void an_end_is_written_alike_whatever_ends_beside_it(void **state)
+{
+    hf_id children[5];
+    waiting_parent(5, false, children);
+    (void)state;
+    const hf_claims *alike = claim_of(CHILD, 2);
+    end_together(alike, HF_TURN_SUCCEED);
+    const hf_claims *mixed = claim_of(CHILD, 2);
+    end_mixed(mixed, HF_TURN_FAIL, HF_TURN_SUCCEED);
+    const hf_claims *alone = claim_of(CHILD, 1);
+    hf_transition t = turn_of(&alone->items[0], HF_TURN_SUCCEED);
+    t.result = "{\"n\":7}";
+    assert_ok(hf_commit(fx.client, &t, NULL, &fx.error));
+    const char *expected = keep(strdup(written_of(alone->items[0].run.id)), free);
+    assert_non_null(strstr(expected, "\"result\":{\"n\":7},\"error\":null} 0 0 fine"));
+    assert_string_equal(written_of(alike->items[0].run.id), expected);
+    assert_string_equal(written_of(alike->items[1].run.id), expected);
+    assert_string_equal(written_of(mixed->items[1].run.id), expected);
 }
 
 static void a_restored_child_is_not_told_again_by_the_short_way_either(void **state)
@@ -318,6 +365,7 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(a_purged_childs_end_stays_with_its_parent),
     CONTRACT_TEST(a_deleted_child_that_its_parent_waits_for_untold_is_not_purged),
     CONTRACT_TEST(ends_that_come_together_are_counted_together),
+    CONTRACT_TEST(an_end_is_written_alike_whatever_ends_beside_it),
     CONTRACT_TEST(a_restored_child_is_not_told_again_by_the_short_way_either),
     CONTRACT_TEST(failures_that_come_together_wake_a_parent_that_asked_for_it),
     CONTRACT_TEST(a_retried_child_that_ends_again_is_told_once),
