@@ -50,7 +50,9 @@ class Runner:
             self.failed += 1
             self.report(False, name)
             self.note(error if isinstance(error, Failure) else traceback.format_exc())
-            self.note(f"seed {self.seed}; what is left is in {directory}")
+            data = directory / "postgres" / "data"
+            kept = f", its data in {data.resolve()}" if data.is_symlink() else ""
+            self.note(f"seed {self.seed}; what is left is in {directory}{kept}")
             return
         except BaseException:
             remove(directory)

@@ -71,7 +71,7 @@ def uuid_text(blob):
     return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
 
 
-MEMORY = os.environ.get("HOLDFAST_TEST_MEMORY")  # a directory whose files are kept there, or nothing
+MEMORY = os.environ.get("HOLDFAST_TEST_MEMORY") or None  # a directory whose files are kept there
 
 
 class Postgres:

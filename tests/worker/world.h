@@ -29,8 +29,8 @@ struct world {
 
 extern struct world world;
 
-/* Runs the tests on SQLite in memory, in a file unless sanitized, and on PostgreSQL when HOLDFAST_TEST_POSTGRES
- * is set. Returns the failures. */
+/* Runs the tests in a file and on PostgreSQL, if HOLDFAST_TEST_POSTGRES is set; with threads watched, there alone; with memory
+ * watched, on SQLite in memory. Returns the failures. */
 int world_run_tests(const char *name, const struct CMUnitTest *tests, size_t count);
 
 int world_set_up(void **state);
