@@ -289,7 +289,6 @@ int64_t next_due(struct world *world);
 void check_story(struct world *world, const struct known *known, hf_status status);
 void check_delivery(struct world *world, struct known *known, const hf_claimed *claimed);
 void check_everything(struct world *world);
-void check_answers(struct world *world);
 void check_ended(struct world *world);
 
 #endif
