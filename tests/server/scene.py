@@ -14,6 +14,7 @@ from processes import PATIENCE, PROGRAM, Process, Skipped, check, run_program, w
 from stores import make_store  # noqa: E402, F401
 
 PROBLEM = "urn:holdfast:problem:"
+HOST = "Host: localhost\r\n"
 
 
 class Answer:
@@ -124,6 +125,12 @@ class Raw:
 
     def __exit__(self, *_):
         self.close()
+
+
+def follow(server, run, *headers):
+    """Whoever is told of the run's events as they come."""
+    lines = "".join(header + "\r\n" for header in headers)
+    return Raw(server.port).send(f"GET /v1/runs/{run}/events HTTP/1.1\r\n{HOST}Accept: text/event-stream\r\n{lines}\r\n")
 
 
 class Server:

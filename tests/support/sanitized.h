@@ -1,4 +1,4 @@
-/* SANITIZED: a sanitizer watches this build, which is many times slower for it. THREADS_WATCHED: it is the one for threads.
+/* SANITIZED: a sanitizer watches this build, which is many times slower for it.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef HF_TESTS_SANITIZED_H
 #define HF_TESTS_SANITIZED_H
@@ -12,12 +12,6 @@
 #endif
 #ifndef SANITIZED
 #define SANITIZED 0
-#endif
-
-#ifdef __SANITIZE_THREAD__
-#define THREADS_WATCHED 1
-#else
-#define THREADS_WATCHED 0
 #endif
 
 #endif

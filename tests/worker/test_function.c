@@ -679,7 +679,7 @@ static void a_cancelled_run_records_nothing_more(void **state)
     assert_int_equal(count_events(id, "step", NULL), 0);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, world_set_up, world_tear_down)
     const struct CMUnitTest tests[] = {
@@ -706,5 +706,5 @@ int main(void)
         TEST(progress_and_state_are_seen_while_it_runs),
         TEST(a_cancelled_run_records_nothing_more),
     };
-    return world_run_tests("function", tests, sizeof tests / sizeof *tests);
+    return world_run_tests(argc, argv, "function", tests, sizeof tests / sizeof *tests);
 }

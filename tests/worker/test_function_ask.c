@@ -181,7 +181,7 @@ static void what_cannot_be_asked_is_told_to_the_caller(void **state)
     world_expect_result(begin(asks_badly, 0), "\"refused\"");
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, world_set_up, world_tear_down)
     const struct CMUnitTest tests[] = {
@@ -191,5 +191,5 @@ int main(void)
         TEST(a_run_that_was_cancelled_and_retried_can_still_be_answered),
         TEST(what_cannot_be_asked_is_told_to_the_caller),
     };
-    return world_run_tests("function_ask", tests, sizeof tests / sizeof *tests);
+    return world_run_tests(argc, argv, "function_ask", tests, sizeof tests / sizeof *tests);
 }

@@ -200,12 +200,12 @@ static void more_children_than_can_be_seen_are_not_waited_for(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, world_set_up, world_tear_down)
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_history_that_is_cut_is_not_taken_for_the_whole),
         TEST(a_signal_that_cannot_be_seen_is_not_waited_for_until_there_is_room),
         TEST(more_children_than_can_be_seen_are_not_waited_for),
     };
-    return world_run_tests("function limits", tests, sizeof tests / sizeof *tests);
+    return world_run_tests(argc, argv, "function limits", tests, sizeof tests / sizeof *tests);
 }

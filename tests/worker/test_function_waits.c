@@ -724,7 +724,7 @@ static void more_children_than_a_step_remembers_are_refused(void **state)
     hf_run_free(run);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, world_set_up, world_tear_down)
     const struct CMUnitTest tests[] = {
@@ -753,5 +753,5 @@ int main(void)
         TEST(thousands_of_children_are_one_wait),
         TEST(more_children_than_a_step_remembers_are_refused),
     };
-    return world_run_tests("function_waits", tests, sizeof tests / sizeof *tests);
+    return world_run_tests(argc, argv, "function_waits", tests, sizeof tests / sizeof *tests);
 }

@@ -566,7 +566,7 @@ static void a_child_that_somebody_keeps_locked_does_not_save_its_siblings(void *
     world_expect(children[1], HF_CANCELLED);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, world_set_up, world_tear_down)
@@ -593,5 +593,5 @@ int main(void)
         TEST(a_cancelled_parents_children_are_cancelled),
         TEST(a_child_that_somebody_keeps_locked_does_not_save_its_siblings),
     };
-    return world_run_tests("worker", tests, sizeof tests / sizeof *tests);
+    return world_run_tests(argc, argv, "worker", tests, sizeof tests / sizeof *tests);
 }

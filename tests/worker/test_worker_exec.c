@@ -279,7 +279,7 @@ static void a_deadline_kills_the_program(void **state)
     hf_run_free(run);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, world_set_up, world_tear_down)
@@ -302,5 +302,5 @@ int main(void)
         TEST(a_second_stop_kills_programs_and_gives_their_runs_back),
         TEST(a_deadline_kills_the_program),
     };
-    return world_run_tests("worker exec", tests, sizeof tests / sizeof *tests);
+    return world_run_tests(argc, argv, "worker exec", tests, sizeof tests / sizeof *tests);
 }

@@ -193,7 +193,7 @@ static void many_new_keys_are_found(void **state)
     world_await(&crowd.done, 1210);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, world_set_up, world_tear_down)
@@ -203,5 +203,5 @@ int main(void)
         TEST(a_cancelled_run_frees_its_slot),
         TEST(many_new_keys_are_found),
     };
-    return world_run_tests("worker flow", tests, sizeof tests / sizeof *tests);
+    return world_run_tests(argc, argv, "worker flow", tests, sizeof tests / sizeof *tests);
 }

@@ -355,7 +355,7 @@ static void what_is_due_below_a_floor_is_claimed_after_the_next_look_at_all(void
     hf__masters_leave(world.worker);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, world_set_up, world_tear_down)
@@ -368,5 +368,5 @@ int main(void)
         TEST(of_many_that_became_due_at_once_none_counts_as_passed_over),
         TEST(what_is_due_below_a_floor_is_claimed_after_the_next_look_at_all),
     };
-    return world_run_tests("worker rings", tests, sizeof tests / sizeof *tests);
+    return world_run_tests(argc, argv, "worker rings", tests, sizeof tests / sizeof *tests);
 }

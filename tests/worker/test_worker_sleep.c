@@ -568,7 +568,7 @@ static void a_worker_without_handlers_is_refused(void **state)
     world.worker = NULL;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, world_set_up, world_tear_down)
@@ -594,5 +594,5 @@ int main(void)
         TEST(a_worker_stopped_before_it_runs_ends_at_once),
         TEST(a_worker_without_handlers_is_refused),
     };
-    return world_run_tests("worker sleep", tests, sizeof tests / sizeof *tests);
+    return world_run_tests(argc, argv, "worker sleep", tests, sizeof tests / sizeof *tests);
 }

@@ -238,7 +238,7 @@ static void what_needs_no_handler_is_ended_at_once(void **state)
     let_go_of(id);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -251,5 +251,5 @@ int main(void)
         TEST(a_suspect_that_takes_long_is_not_alone_for_ever),
         TEST(what_needs_no_handler_is_ended_at_once),
     };
-    return world_run_tests("worker suspects", tests, sizeof tests / sizeof *tests);
+    return world_run_tests(argc, argv, "worker suspects", tests, sizeof tests / sizeof *tests);
 }

@@ -29,9 +29,10 @@ struct world {
 
 extern struct world world;
 
-/* Runs the tests in a file and on PostgreSQL, if HOLDFAST_TEST_POSTGRES is set; with threads watched, there alone; with memory
- * watched, on SQLite in memory. Returns the failures. */
-int world_run_tests(const char *name, const struct CMUnitTest *tests, size_t count);
+/* Runs the tests on the store that the first argument names: memory, file or postgres. The second one, if there is one, is a
+ * pattern of their names. Returns the exit status. */
+int world_run_tests(int argc, char **argv, const char *name, const struct CMUnitTest *tests,
+                    size_t count);
 
 int world_set_up(void **state);
 int world_tear_down(void **state);
