@@ -63,7 +63,13 @@ export const rows = (page) => page.locator('.run-list tbody tr[data-row]');
 export const places = () => ['/', '/runs', `/runs/${world.order}`, `/runs/${world.failed}`, '/workflows', '/workflows/mail.send.v1', '/schedules', '/workers', '/tasks', '/dead-letters', '/outbox', '/settings'];
 
 export async function settle(page) {
-  await page.waitForFunction(() => document.querySelector('#main h1, #main h2') && !document.querySelector('#main [aria-busy], #main .skeleton'), null, { timeout: PATIENCE });
+  await page.waitForFunction(() => document.querySelector('#main h1, #main h2') && !document.querySelector('#main [aria-busy], #main .skeleton'), null, { timeout: PATIENCE, polling: 50 });
+}
+
+// A page that is brought up to date makes its buttons anew, also between finding one and looking at it.
+export async function hasFocus(opener) {
+  for (let i = 0; i < 3; i++) if (await opener.evaluate((one) => one === document.activeElement)) return true;
+  return false;
 }
 
 export async function axe(page) {

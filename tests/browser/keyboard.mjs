@@ -1,5 +1,5 @@
 // With the keyboard alone: everything is reached, it is seen where one is, and nothing takes one away from there.
-import { test, check, world, settle, rows, places, goWithin } from './harness.mjs';
+import { test, check, world, settle, rows, places, goWithin, hasFocus } from './harness.mjs';
 import { until } from './world.mjs';
 
 const STOPS = 30; // of a page, that are walked along
@@ -63,7 +63,7 @@ async function visit(page, opener, what) {
   }
   await page.keyboard.press('Escape');
   await page.locator('dialog').waitFor({ state: 'detached' });
-  check(await opener.evaluate((one) => one === document.activeElement), `after the dialog of ${what} the focus is elsewhere`);
+  check(await hasFocus(opener), `after the dialog of ${what} the focus is elsewhere`);
 }
 
 test('dialogs keep the focus, close with Escape, and give the focus back', async (open) => {
@@ -96,7 +96,7 @@ test('a menu is gone through with the arrows, and left with Escape or Tab', asyn
   await page.keyboard.press('End');
   check((await at()) === 'Delete', await at());
   await page.keyboard.press('Escape');
-  check(await opener.evaluate((one) => one === document.activeElement), 'Escape leads elsewhere');
+  check(await hasFocus(opener), 'Escape leads elsewhere');
   await page.keyboard.press('Enter');
   await page.getByRole('menu').waitFor();
   await page.keyboard.press('Tab');
@@ -113,7 +113,7 @@ async function staysFocused(page, locator, what, before = async () => {}, after 
   await before();
   await until(async () => !(await old.evaluate((one) => one.isConnected)), `${what} is shown anew`);
   await after();
-  check(await locator.evaluate((one) => one === document.activeElement), `${what} has lost the focus`);
+  check(await hasFocus(locator), `${what} has lost the focus`);
 }
 
 test('who is at something stays there while the page is brought up to date', async (open) => {
@@ -152,7 +152,7 @@ test('runs are chosen and changed with the keyboard alone', async (open) => {
   await page.locator('.bulk').getByText('2 runs selected').waitFor();
   await page.keyboard.press('a');
   const cancel = page.locator('.bulk').getByRole('button', { name: 'Cancel' });
-  check(await cancel.evaluate((one) => one === document.activeElement), 'a does not lead to the actions');
+  check(await hasFocus(cancel), 'a does not lead to the actions');
   await page.keyboard.press('Enter');
   await page.getByRole('dialog').getByRole('button', { name: 'Cancel 2 runs' }).waitFor();
   await page.keyboard.press('Enter');
@@ -181,5 +181,5 @@ test('on a phone the menu keeps the keyboard, and Escape closes it', async (open
   }
   await page.getByRole('link', { name: 'Tasks', exact: true }).press('Escape');
   await page.locator('#sidebar').waitFor({ state: 'hidden' });
-  check(await menu.evaluate((one) => one === document.activeElement), 'the focus is lost');
+  check(await hasFocus(menu), 'the focus is lost');
 });
