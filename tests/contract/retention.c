@@ -267,8 +267,8 @@ static void hire(struct staff *staff)
     const char *tenants[] = { "default", fx.tenant };
     hf_worker_options options = HF_WORKER_OPTIONS_INIT;
     options.threads = 2;
-    options.poll = HF_MILLISECONDS(50);
-    options.heartbeat = HF_MILLISECONDS(50);
+    options.poll = HF_MILLISECONDS(100);
+    options.heartbeat = HF_MILLISECONDS(100);
     options.tenants = tenants;
     options.tenant_count = 2;
     assert_ok(hf_worker_new(&staff->worker, fx.root, &options, &fx.error));
@@ -446,7 +446,7 @@ static void workers_seal_what_is_written_and_rest_when_nothing_is(void **state)
     int restless = 0;
     do { /* what was written last may have been worth one more */
         sealings = runs_of(HF__CHORE_SEAL, "true");
-        usleep(500000); /* ten beats */
+        usleep(1000000); /* ten beats */
     } while (runs_of(HF__CHORE_SEAL, "true") != sealings && ++restless < 10);
     assert_true(restless < 10);
     int64_t done = runs_of(HF__CHORE_SEAL, "r.status = 4"); /* another one may be held up */

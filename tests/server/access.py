@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 
-from scene import PATIENCE, PROGRAM, Client, Raw, Server, check, make_store, run_program, wait_until
+from scene import HOST, PATIENCE, PROGRAM, Client, Raw, Server, check, make_store, run_program, wait_until
 from runner import Runner
 
 RUNNER = Runner(sys.argv)
@@ -183,7 +183,6 @@ def the_tokens_of_a_disabled_tenant_are_worth_nothing_at_once(directory, url):
         check(holder(server, theirs).get("/v1/runs").status == 200, "worth something again")
 
 
-HOST = "Host: localhost\r\n"
 
 
 @case

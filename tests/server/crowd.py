@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Ten thousand clients that wait: what they cost, that each hears of its run, and that each is let go at the end. F11."""
+"""Ten thousand clients that wait: what they cost, that each hears of its run, and that each is let go at the end. F11.
+
+A thousand where a sanitizer slows them down."""
 
 import random
 import resource

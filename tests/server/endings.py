@@ -11,13 +11,12 @@ import sys
 import threading
 import time
 
-from scene import Client, Raw, Server, check, make_store, wait_until
+from scene import HOST, Client, Raw, Server, check, make_store, wait_until
 from processes import PATIENCE, PROGRAM, Process, Skipped, run_program
 from runner import Runner
 
 RUNNER = Runner(sys.argv)
 KIND = sys.argv[1]
-HOST = "Host: localhost\r\n"
 
 
 def case(function):

@@ -10,7 +10,6 @@ import socket
 import ssl
 import subprocess
 import sys
-import time
 
 from scene import HOST, Client, Raw, Server, check, follow, make_store, run_program, wait_until
 from processes import PATIENCE, Skipped

@@ -6,10 +6,13 @@ import sys
 import time
 
 from scene import HOST, Client, Raw, Server, check, follow, make_store, wait_until
+from processes import PATIENCE
 from runner import Runner
 
 RUNNER = Runner(sys.argv)
 KIND = sys.argv[1]
+SANITIZED = PATIENCE > 1  # where memory cannot be measured, and everything is slow
+LARGE_STEPS = 10 if SANITIZED else 40
 
 
 def case(*options):
@@ -18,6 +21,7 @@ def case(*options):
             with Server(directory, make_store(KIND, directory), "--no-worker", *options) as server:
                 check(server.client.put("/v1/workflows/idle.v1", {}).status == 200, "the workflow is created")
                 function(server, server.client)
+                check(Client(server.port).get("/healthz").status == 200, "it answers afterwards")
 
         RUNNER.case(function.__name__, play)
 
@@ -33,12 +37,13 @@ def save_large_step(client, claimed, name):
 
 @case()
 def huge_arrays_of_no_use_take_no_memory(server, client):
-    before, many = server.memory(), 3000000
-    for member in ("[" + "[]," * many + "[]]", "[[" + "[]," * many + "[]]]", '["' + 'a","' * (many * 2 // 3) + '"]', "[" * 100000):
+    before, many = server.memory(), 300000 if SANITIZED else 3000000
+    for member in ("[" + "[]," * many + "[]]", "[[" + "[]," * many + "[]]]", '["' + 'a","' * (many * 2 // 3) + '"]',
+                   "[" * 100000):
         answer = client.post("/v1/runs", raw='{"workflow":"idle.v1","tags":' + member + "}",
                              headers={"Content-Type": "application/json"})
         check(answer.status == 400, answer.text)
-    check(server.memory() - before < 100e6, f"it took {(server.memory() - before) / 1e6:.0f} MB")
+    check(SANITIZED or server.memory() - before < 100e6, f"it took {(server.memory() - before) / 1e6:.0f} MB")
 
 
 @case()
@@ -49,12 +54,12 @@ def a_client_that_does_not_read_its_stream_takes_bounded_memory(server, client):
     check(sleeper.receive(b'"created"'), "it has begun")
     before, count, begin = server.memory(), 0, time.monotonic()
     # A machine that is so slow that it would be hung up on for reading nothing (after 75 s) makes do with less.
-    while count < 150 and (count < 20 or time.monotonic() - begin < 30):
+    while count < (30 if SANITIZED else 150) and (count < 20 or time.monotonic() - begin < 30):
         number, count = count, count + 1
         save_large_step(client, claimed, f"s{number}")
     taken = server.memory() - before
     RUNNER.note(f"{taken / 1e6:.1f} MB for {count / 2:.0f} MB of events")
-    check(taken < 40e6, f"{taken / 1e6:.1f} MB for {count / 2:.0f} MB of events")
+    check(SANITIZED or taken < 40e6, f"{taken / 1e6:.1f} MB for {count / 2:.0f} MB of events")
     for number in (0, count // 2, count - 1):
         marker = f'"step":"s{number}"'.encode()
         check(marker in sleeper.receive(marker), "once it reads, it misses nothing")
@@ -65,16 +70,16 @@ def a_client_that_does_not_read_its_stream_takes_bounded_memory(server, client):
 def many_who_do_not_read_a_stream_of_large_events_take_bounded_memory(server, client):
     run = client.trigger("idle.v1")
     claimed = client.post("/v1/work/claim", {"worker": "w", "workflows": ["idle.v1"]}).json["items"][0]["run"]
-    for number in range(40):
+    for number in range(LARGE_STEPS):
         save_large_step(client, claimed, f"s{number}")
     before = server.memory()
-    sleepers = [follow(server, run) for _ in range(20)]
+    sleepers = [follow(server, run) for _ in range(5 if SANITIZED else 20)]
     check(all(b'"created"' in sleeper.receive(b'"created"') for sleeper in sleepers), "they have begun")
     wait_until(lambda: client.get(f"/v1/runs/{run}/events?limit=1").status == 200, "others are served")
     taken = server.memory() - before
-    RUNNER.note(f"{taken / 1e6:.1f} MB for {len(sleepers)} streams of 20 MB")
-    check(taken < 250e6, f"{taken / 1e6:.1f} MB for {len(sleepers)} streams of 20 MB")
-    for number in (0, 39):
+    RUNNER.note(f"{taken / 1e6:.1f} MB for {len(sleepers)} streams of {LARGE_STEPS / 2:.0f} MB")
+    check(SANITIZED or taken < 200e6, f"{taken / 1e6:.1f} MB for {len(sleepers)} streams of {LARGE_STEPS / 2:.0f} MB")
+    for number in (0, LARGE_STEPS - 1):
         marker = f'"step":"s{number}"'.encode()
         check(marker in sleepers[0].receive(marker), "once it reads, it misses nothing")
     for sleeper in sleepers:
@@ -97,7 +102,7 @@ def the_document_is_there_once_for_all_who_do_not_read_it(server, client):
     check(Client(server.port).get("/healthz").status == 200, "it answers beside them")
     taken = (server.memory() - before) / len(sleepers)
     RUNNER.note(f"{taken / 1000:.1f} kB for each, the document has {len(plain.bytes) / 1000:.0f} kB")
-    check(taken < 60e3, f"{taken} bytes for each")
+    check(SANITIZED or taken < 60e3, f"{taken} bytes for each")
     for raw in sleepers:
         raw.close()
 
@@ -129,8 +134,8 @@ def all_answers_that_nobody_reads_are_bounded(server, client):
     small = client.trigger("idle.v1", priority=1)
     check(client.post("/v1/work/claim", claim).json["items"][0]["run"]["id"] == small, "what is short is claimed")
 
-    change = "".join(f"POST /v1/runs/{runs[-1]}/{word} HTTP/1.1\r\n{HOST}Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{{}}"
-                     for word in ("pause", "resume"))
+    head = f"{HOST}Content-Type: application/json\r\nContent-Length: 2\r\n\r\n"
+    change = "".join(f"POST /v1/runs/{runs[-1]}/{word} HTTP/1.1\r\n{head}{{}}" for word in ("pause", "resume"))
     changes = sleepers_until(lambda: is_busy(client.post("/v1/runs", {"workflow": "idle.v1", "key": "k"})), 60,
                              lambda: sleeper(server, change, 2))
     check(client.get("/v1/workflows/idle.v1/runs/k").json["key"] == "k", "it was made while there was room")
@@ -154,7 +159,7 @@ def two_thousand_idle_connections_take_little(server, client):
     check(Client(server.port).get("/healthz").status == 200, "it answers beside them")
     taken = (server.memory() - before) / len(raws)
     RUNNER.note(f"{taken / 1000:.1f} kB for each idle connection")
-    check(taken < 30e3, f"{taken} bytes for each")
+    check(SANITIZED or taken < 30e3, f"{taken} bytes for each")
     for raw in raws:
         raw.close()
 

@@ -5,12 +5,11 @@ import http.server
 import sys
 import threading
 
-from scene import Client, Raw, Server, check, make_store, run_program, wait_until
+from scene import HOST, Client, Raw, Server, check, make_store, run_program, wait_until
 from runner import Runner
 
 RUNNER = Runner(sys.argv)
 KIND = sys.argv[1]
-HOST = "Host: localhost\r\n"
 
 
 def case(function):

@@ -76,8 +76,7 @@ static hf_code sleeper(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
     hf_try(hf_now(ctx, &before));
     hf_try(hf_sleep(ctx, "nap", NAP));
     hf_try(hf_now(ctx, &after));
-    snprintf(result, sizeof result, "%s",
-             after - before >= NAP ? "\"rested\"" : "\"too soon\"");
+    snprintf(result, sizeof result, "%s", after - before >= NAP ? "\"rested\"" : "\"too soon\"");
     return hf_return(ctx, result);
 }
 
