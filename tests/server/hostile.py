@@ -11,7 +11,7 @@ import ssl
 import subprocess
 import sys
 
-from scene import HOST, Client, Raw, Server, check, follow, make_store, run_program, wait_until
+from scene import HOST, Client, Raw, Server, cases_on_a_server, check, follow, make_store, run_program, wait_until
 from processes import PATIENCE, Skipped
 from runner import Runner
 
@@ -20,18 +20,7 @@ KIND = sys.argv[1]
 JSON = HOST + "Content-Type: application/json\r\n"
 FACT = '{"workflow":"idle.v1"}'
 
-
-def case(*options, **settings):
-    def decorate(function):
-        def play(directory):
-            with Server(directory, make_store(KIND, directory), "--no-worker", *options, **settings) as server:
-                check(server.client.put("/v1/workflows/idle.v1", {}).status == 200, "the workflow is created")
-                function(server, server.client)
-                check(Client(server.port).get("/healthz").status == 200, "it answers afterwards")
-
-        RUNNER.case(function.__name__, play)
-
-    return decorate
+case = cases_on_a_server(RUNNER, KIND)
 
 
 def count_runs(client):

@@ -5,7 +5,7 @@ import sys
 import uuid
 
 from letters import add_letters
-from scene import Server, check, make_store
+from scene import Server, check, claim, make_store
 from runner import Runner
 
 RUNNER = Runner(sys.argv)
@@ -21,13 +21,6 @@ def case(function):
             function(server, server.client)
 
     RUNNER.case(function.__name__, play)
-
-
-def claim(client):
-    """The one run that is due, held by w."""
-    items = client.post("/v1/work/claim", {"worker": "w", "workflows": ["a.v1"], "limit": 1}).json["items"]
-    check(len(items) == 1, items)
-    return items[0]["run"]
 
 
 def read_all(client, path, cursor="cursor"):
@@ -53,7 +46,7 @@ def commit(client, held, **members):
 
 def note(client, run, status, data):
     """A journal line of a step that waits, or has waited."""
-    held = claim(client)
+    held = claim(client, "a.v1")
     check(held["id"] == run, held)
     commit(client, held, turn="give_back", events=[{"kind": "step", "name": status, "step": "first", "data": data}])
 
@@ -62,7 +55,7 @@ def note(client, run, status, data):
 def a_journal_and_its_steps_are_told_in_pages_of_bounded_size(server, client):
     run = client.trigger("a.v1")
     note(client, run, "waiting", {"op": "wait"})
-    held = claim(client)
+    held = claim(client, "a.v1")
     for number in range(MANY):
         answer = client.post(f"/v1/work/runs/{run}/step", {
             "worker": "w", "version": held["version"], "name": f"s{number}", "status": "succeeded",
@@ -84,7 +77,7 @@ def a_journal_and_its_steps_are_told_in_pages_of_bounded_size(server, client):
 def tasks_and_the_outbox_are_told_in_pages_of_bounded_size(server, client):
     for number in range(MANY):
         client.trigger("a.v1")
-        held = claim(client)
+        held = claim(client, "a.v1")
         commit(client, held, turn="wait", tasks=[{"name": f"n{number}", "payload": LARGE, "assignee": "kim"}],
                outbox=[{"type": f"n{number}", "payload": LARGE}])
     for path, name in (("outbox?", "type"), ("tasks?", "name"), ("tasks?status=all&", "name"), ("tasks?assignee=kim&", "name"),

@@ -3,7 +3,7 @@
 
 import sys
 
-from scene import Client, Server, check, make_store, wait_until
+from scene import Client, Server, check, claim, make_store, wait_until
 from runner import Runner
 
 RUNNER = Runner(sys.argv)
@@ -19,13 +19,6 @@ def case(*options):
         RUNNER.case(function.__name__, play)
 
     return decorate
-
-
-def claim(client, workflow):
-    """The one run that is due, held by w."""
-    items = client.post("/v1/work/claim", {"worker": "w", "workflows": [workflow], "limit": 1}).json["items"]
-    check(len(items) == 1, items)
-    return items[0]["run"]
 
 
 # ---- Workflows and queues ----

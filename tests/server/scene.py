@@ -127,6 +127,13 @@ class Raw:
         self.close()
 
 
+def claim(client, workflow):
+    """The one run that is due, held by w."""
+    items = client.post("/v1/work/claim", {"worker": "w", "workflows": [workflow], "limit": 1}).json["items"]
+    check(len(items) == 1, items)
+    return items[0]["run"]
+
+
 def follow(server, run, *headers):
     """Whoever is told of the run's events as they come."""
     lines = "".join(header + "\r\n" for header in headers)
@@ -177,3 +184,21 @@ class Server:
             self.process.kill()
         else:
             self.stop()
+
+
+def cases_on_a_server(runner, kind):
+    """A decorator: each case has a server without a worker and a workflow, idle.v1. The server answers afterwards, too."""
+
+    def case(*options, **settings):
+        def decorate(function):
+            def play(directory):
+                with Server(directory, make_store(kind, directory), "--no-worker", *options, **settings) as server:
+                    check(server.client.put("/v1/workflows/idle.v1", {}).status == 200, "the workflow is created")
+                    function(server, server.client)
+                    check(Client(server.port).get("/healthz").status == 200, "it answers afterwards")
+
+            runner.case(function.__name__, play)
+
+        return decorate
+
+    return case
