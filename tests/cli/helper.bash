@@ -2,6 +2,7 @@
 
 bats_require_minimum_version 1.5.0
 
+# An SQLite file of its own. To make the tables takes longer than to copy them, where ./test has made some.
 use_fresh_store()
 {
     program=${HOLDFAST_BIN:-$HOLDFAST}
@@ -10,6 +11,7 @@ use_fresh_store()
     export HOLDFAST_STORE="sqlite:$BATS_TEST_TMPDIR/store.db"
     worker_pid=
     cd "$BATS_TEST_TMPDIR"
+    [ -z "${HOLDFAST_TEST_PRISTINE_FILE:-}" ] || cp "$HOLDFAST_TEST_PRISTINE_FILE" store.db
 }
 
 # The program as `holdfast`, whatever it is called and wherever it lies.

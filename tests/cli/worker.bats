@@ -107,6 +107,7 @@ serves()
 }
 
 @test "a prefix without a program to run is refused, with what to add" {
+    rm -f store.db
     run -2 holdfast worker --prefix billing.
     [[ "$output" == *"nothing to run"*"--exec 'billing.*=./program'"* ]]
     [[ "$output" != *warning* ]]

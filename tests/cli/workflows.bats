@@ -105,6 +105,7 @@ setup()
 }
 
 @test "migrate creates the store and tells its version" {
+    rm -f store.db
     run -5 holdfast migrate --check
     run -0 holdfast migrate --json
     [ "$(jq '.schema == .newest' <<<"$output")" = true ]

@@ -9,6 +9,7 @@
 #include "contract/sql.h"
 #include "kernel/batch.h"
 #include "store/sqlite.h"
+#include "support/folder.h"
 #include "support/invariants.h"
 #include "util/clock.h"
 #include "util/error.h"
@@ -21,7 +22,7 @@ static _Atomic int64_t time_now = START;
 static PGconn *admin;     /* to the server, for creating and dropping */
 static PGconn *sql_conn;  /* to the test's own database */
 static char database[64]; /* on PostgreSQL */
-static char directory[64];
+static char directory[FOLDER_MOST];
 
 /* ---- The driver's faults ---- */
 
@@ -283,7 +284,7 @@ static void create_database(void)
     snprintf(database, sizeof database, "contract_%ld_%lld", (long)getpid(),
              (long long)hf__monotonic_us());
     admin = connect_to(url);
-    snprintf(text, sizeof text, "CREATE DATABASE %s TEMPLATE %s", database,
+    snprintf(text, sizeof text, "CREATE DATABASE %s TEMPLATE %s STRATEGY file_copy", database,
              pristine && *pristine ? pristine : "template1");
     command(admin, text);
     url_of_database(url);
@@ -294,9 +295,8 @@ static void choose_store(void)
     if (fx.backend == BACKEND_MEMORY) {
         strcpy(fx.url, "sqlite::memory:");
     } else if (fx.backend == BACKEND_FILE) {
-        strcpy(directory, "/tmp/holdfast-contract-XXXXXX");
-        if (!mkdtemp(directory))
-            exit(1);
+        folder_make(directory);
+        folder_put_tables(directory, "store.db");
         snprintf(fx.url, sizeof fx.url, "sqlite:%s/store.db", directory);
     } else {
         create_database();
@@ -353,9 +353,8 @@ static void close_store(void)
         command(admin, text);
         PQfinish(admin);
     } else if (fx.backend == BACKEND_FILE) {
-        snprintf(text, sizeof text, "rm -rf %s", directory);
-        if (system(text) != 0)
-            fprintf(stderr, "%s failed\n", text);
+        if (folder_remove(directory) != 0)
+            fprintf(stderr, "%s is left behind\n", directory);
     }
 }
 

@@ -299,10 +299,9 @@ static void dismiss(struct staff *staff)
     do {                                                                                           \
         int looks = 0;                                                                             \
         while (!(condition)) {                                                                     \
-            assert_true(looks++ < 6000);                                                           \
-            usleep(100000);                                                                        \
-            if (looks % 3 == 0)                                                                    \
-                advance(HF_SECONDS(10));                                                           \
+            assert_true(looks++ < 2000);                                                           \
+            usleep(300000);                                                                        \
+            advance(HF_SECONDS(30));                                                               \
         }                                                                                          \
     } while (0)
 

@@ -19,12 +19,16 @@ import uuid
 from processes import PATIENCE, Process, Skipped, check, run_program, wait_until
 
 
+PRISTINE_FILE = os.environ.get("HOLDFAST_TEST_PRISTINE_FILE")
+
+
 def make_database(like="template1"):
     base = os.environ.get("HOLDFAST_TEST_POSTGRES")
     if not base:
         raise Skipped("HOLDFAST_TEST_POSTGRES is not set")
     name = "test_" + uuid.uuid4().hex[:12]
-    subprocess.run(["psql", "-XAtqc", f"CREATE DATABASE {name} TEMPLATE {like}", base], check=True, capture_output=True)
+    create = f"CREATE DATABASE {name} TEMPLATE {like} STRATEGY file_copy"
+    subprocess.run(["psql", "-XAtqc", create, base], check=True, capture_output=True)
     return name, re.sub(r"(postgres(?:ql)?://[^/]*/)[^?]*", rf"\g<1>{name}", base)
 
 
@@ -40,8 +44,10 @@ def pristine_database():
 
 
 def make_store(kind, directory):
-    """The URL of a fresh store."""
+    """The URL of a fresh store. One with the tables is copied where there is one."""
     if kind == "sqlite":
+        if PRISTINE_FILE:
+            shutil.copyfile(PRISTINE_FILE, directory / "store.db")
         return f"sqlite:{directory}/store.db"
     return make_database(like=pristine_database())[1]
 

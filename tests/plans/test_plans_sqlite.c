@@ -18,11 +18,12 @@
 
 #include "store/sqlite.h"
 #include "store/statements.h"
+#include "support/folder.h"
 
 enum { RUNS = 50000 };
 
-static char directory[] = "/tmp/holdfast-plans-XXXXXX";
-static char path[64];
+static char directory[FOLDER_MOST];
+static char path[FOLDER_MOST + 16];
 static sqlite3 *db;
 static struct hf__sqlite_session session; /* that of `db` */
 static char complaints[16384];
@@ -375,9 +376,9 @@ static void return_zero(sqlite3_context *context, int count, sqlite3_value **val
 static int set_up(void **state)
 {
     (void)state;
-    char url[96];
+    char url[FOLDER_MOST + 32];
     hf_client *client;
-    assert_non_null(mkdtemp(directory));
+    folder_make(directory);
     snprintf(path, sizeof path, "%s/plans.db", directory);
     snprintf(url, sizeof url, "sqlite:%s", path);
     assert_int_equal(hf_open(&client, url, NULL, NULL), HF_OK);
@@ -397,10 +398,8 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
-    char command[96];
     sqlite3_close(db);
-    snprintf(command, sizeof command, "rm -rf %s", directory);
-    return system(command);
+    return folder_remove(directory);
 }
 
 int main(void)

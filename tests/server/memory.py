@@ -26,7 +26,7 @@ def save_large_step(client, claimed, name):
 
 @case()
 def huge_arrays_of_no_use_take_no_memory(server, client):
-    before, many = server.memory(), 300000 if SANITIZED else 3000000
+    before, many = server.memory(), 50000 if SANITIZED else 3000000
     for member in ("[" + "[]," * many + "[]]", "[[" + "[]," * many + "[]]]", '["' + 'a","' * (many * 2 // 3) + '"]',
                    "[" * 100000):
         answer = client.post("/v1/runs", raw='{"workflow":"idle.v1","tags":' + member + "}",
@@ -43,7 +43,7 @@ def a_client_that_does_not_read_its_stream_takes_bounded_memory(server, client):
     check(sleeper.receive(b'"created"'), "it has begun")
     before, count, begin = server.memory(), 0, time.monotonic()
     # A machine that is so slow that it would be hung up on for reading nothing (after 75 s) makes do with less.
-    while count < (30 if SANITIZED else 150) and (count < 20 or time.monotonic() - begin < 30):
+    while count < (20 if SANITIZED else 150) and (count < 20 or time.monotonic() - begin < 30):
         number, count = count, count + 1
         save_large_step(client, claimed, f"s{number}")
     taken = server.memory() - before

@@ -35,7 +35,7 @@ static void create_like(struct scratch *scratch, const char *template)
     PGconn *pg = pg_connect(scratch_server());
     snprintf(scratch->database, sizeof scratch->database, "holdfast_sql_%ld_%d", (long)getpid(),
              counter++);
-    pg_do(pg, "CREATE DATABASE %s TEMPLATE %s", scratch->database, template);
+    pg_do(pg, "CREATE DATABASE %s TEMPLATE %s STRATEGY file_copy", scratch->database, template);
     PQfinish(pg);
     snprintf(parameter, sizeof parameter, "dbname=%s", scratch->database);
     scratch_url_with(scratch->url, scratch_server(), parameter);

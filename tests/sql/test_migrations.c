@@ -17,12 +17,13 @@
 #include "client/client.h"
 #include "kernel/engine.h"
 #include "store/sqlite.h"
+#include "support/folder.h"
 
 enum { TRIGGERERS = 2, WORKERS = 2, PROCESSES = 4 };
 
 static bool on_postgres;
 static struct scratch scratch;
-static char directory[64];
+static char directory[FOLDER_MOST];
 static char url[SCRATCH_URL];
 
 static int newest_schema(void)
@@ -38,8 +39,7 @@ static int set_up(void **state)
         scratch_create_empty(&scratch);
         strcpy(url, scratch.url);
     } else {
-        strcpy(directory, "/tmp/holdfast-migrate-XXXXXX");
-        assert_non_null(mkdtemp(directory));
+        folder_make(directory);
         snprintf(url, sizeof url, "sqlite:%s/store.db", directory);
     }
     return 0;
@@ -48,13 +48,10 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
-    char command[128];
-    if (on_postgres) {
-        scratch_drop(&scratch);
-        return 0;
-    }
-    snprintf(command, sizeof command, "rm -rf %s", directory);
-    return system(command);
+    if (!on_postgres)
+        return folder_remove(directory);
+    scratch_drop(&scratch);
+    return 0;
 }
 
 /* A statement behind the library's back; on PostgreSQL `schema.` is put before what begins with '@'. */

@@ -14,7 +14,9 @@
 
 #include <holdfast/holdfast.h>
 
-static char directory[] = "/tmp/holdfast-views-XXXXXX";
+#include "support/folder.h"
+
+static char directory[FOLDER_MOST];
 static sqlite3 *db;
 static hf_client *client;
 static char id[HF_ID_TEXT];
@@ -87,12 +89,12 @@ static void workflows_show_their_depth(void **state)
 static int set_up(void **state)
 {
     (void)state;
-    char url[96];
+    char url[FOLDER_MOST + 32];
     hf_triggered made;
     hf_workflow workflow = { .name = "work" };
     hf_trigger_spec spec = HF_TRIGGER_INIT;
     hf_signal_spec signal = HF_SIGNAL_INIT;
-    assert_non_null(mkdtemp(directory));
+    folder_make(directory);
     snprintf(url, sizeof url, "sqlite:%s/store.db", directory);
     assert_int_equal(hf_open(&client, url, NULL, NULL), HF_OK);
     assert_int_equal(hf_workflow_put(client, &workflow, 0, NULL), HF_OK);
@@ -111,11 +113,9 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
-    char command[96];
     sqlite3_close(db);
     hf_close(client);
-    snprintf(command, sizeof command, "rm -rf %s", directory);
-    return system(command);
+    return folder_remove(directory);
 }
 
 int main(void)

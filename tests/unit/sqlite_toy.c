@@ -170,8 +170,7 @@ static struct toy *new_toy(void)
 {
     struct toy *toy = calloc(1, sizeof *toy);
     assert_non_null(toy);
-    snprintf(toy->folder, sizeof toy->folder, "/tmp/holdfast-sqlite-XXXXXX");
-    assert_non_null(mkdtemp(toy->folder));
+    folder_make(toy->folder);
     snprintf(toy->path, sizeof toy->path, "%s/toy.db", toy->folder);
     snprintf(toy->note, sizeof toy->note, "%s/note", toy->folder);
     return toy;

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "store/sqlite.h"
+#include "support/folder.h"
 
 #include <sys/types.h>
 
@@ -34,8 +35,8 @@ enum toy_statement {
 
 /* What every test starts with: a store in a folder of its own, with the toy's tables. */
 struct toy {
-    char folder[64];
-    char url[160];
+    char folder[FOLDER_MOST];
+    char url[192];
     char path[128];
     char note[128]; /* a file that does not exist yet */
     struct hf__database *db;

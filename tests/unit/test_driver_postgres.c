@@ -97,7 +97,7 @@ static void the_same_without_prepared_statements(void **state)
 static void big_batches_do_not_deadlock(void **state)
 {
     NEED_SERVER();
-    enum { ROWS = 5000, SIZE = 1024 };
+    enum { ROWS = 1000, SIZE = 1024 };
     static char text[SIZE];
     memset(text, 'x', sizeof text);
     struct hf__conn *conn = connected(db);

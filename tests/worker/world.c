@@ -84,8 +84,8 @@ static void choose_url(void)
     if (strcmp(kind, "memory") == 0) {
         strcpy(world.url, "sqlite::memory:");
     } else if (strcmp(kind, "file") == 0) {
-        strcpy(world.directory, "/tmp/holdfast-worker-XXXXXX");
-        assert_non_null(mkdtemp(world.directory));
+        folder_make(world.directory);
+        folder_put_tables(world.directory, "test.db");
         snprintf(world.url, sizeof world.url, "sqlite:%s/test.db", world.directory);
     } else {
         strcpy(world.url, scratch.url);
@@ -123,11 +123,8 @@ int world_set_up(void **state)
 
 static void remove_directory(void)
 {
-    char command[128];
-    if (!world.directory[0])
-        return;
-    snprintf(command, sizeof command, "rm -rf %s", world.directory);
-    assert_int_equal(system(command), 0);
+    if (world.directory[0])
+        assert_int_equal(folder_remove(world.directory), 0);
 }
 
 int world_tear_down(void **state)

@@ -13,11 +13,13 @@
 
 #include <cmocka.h>
 
+#include "support/folder.h"
+
 #define SOON HF_MINUTES(3) /* longer than anything should take, even on a busy machine */
 
 struct world {
     char url[2048];
-    char directory[64]; /* of the SQLite file; "": none */
+    char directory[FOLDER_MOST]; /* of the SQLite file; "": none */
     hf_client *root;
     hf_client *client; /* of the test's own tenant */
     hf_worker *worker;

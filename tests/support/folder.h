@@ -1,0 +1,40 @@
+/* A folder of a test's own, among the temporary ones.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef HF_TESTS_FOLDER_H
+#define HF_TESTS_FOLDER_H
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { FOLDER_MOST = 96 };
+
+static inline void folder_make(char folder[static FOLDER_MOST])
+{
+    const char *place = getenv("TMPDIR");
+    int length = snprintf(folder, FOLDER_MOST, "%s/holdfast-test-XXXXXX", place ? place : "/tmp");
+    if (length >= FOLDER_MOST || !mkdtemp(folder)) {
+        perror(folder);
+        exit(1);
+    }
+}
+
+static inline int folder_remove(const char *folder)
+{
+    char command[FOLDER_MOST + 16];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    return system(command);
+}
+
+/* Puts a store with the tables into it, if ./test has made one: to make them takes longer than to copy them. */
+static inline void folder_put_tables(const char *folder, const char *name)
+{
+    char command[1024];
+    const char *pristine = getenv("HOLDFAST_TEST_PRISTINE_FILE");
+    if (!pristine || !*pristine)
+        return;
+    snprintf(command, sizeof command, "cp '%s' '%s/%s'", pristine, folder, name);
+    if (system(command) != 0)
+        exit(1);
+}
+
+#endif
