@@ -11,7 +11,7 @@
 
 /* So many, and so few of each workflow, that those which are looked at first do not hold a page: then the queue is asked.
  * Fewer where a sanitizer slows them down. */
-enum { ROUNDS = SANITIZED ? 40 : 100, MOST_AT_ONCE = 240, MOST_RUNS = ROUNDS * MOST_AT_ONCE };
+enum { ROUNDS = SANITIZED ? 40 : 60, MOST_AT_ONCE = 240, MOST_RUNS = ROUNDS * MOST_AT_ONCE };
 enum { WORKFLOWS = 6, SPREAD = 3, NEW = 5 };
 
 static const char *const workflows[WORKFLOWS] = { "old.one", "old.two",   "mid.one",

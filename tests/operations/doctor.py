@@ -98,7 +98,7 @@ def patient(directory, server):
         store = Sqlite(directory)
         return Patient(directory, store, store.url)
     name = "d" + os.urandom(6).hex()
-    server.run_tool("psql", "-XAtqc", f"CREATE DATABASE {name}", server.url)
+    server.run_tool("psql", "-XAtqc", f"CREATE DATABASE {name} TEMPLATE postgres STRATEGY file_copy", server.url)
     return Patient(directory, server, server.url.replace("/postgres?", f"/{name}?"))
 
 
@@ -350,7 +350,7 @@ def settings_of_the_database_that_endanger_it(p):
 
 
 def settings_of_the_server_that_endanger_it(directory, _server):
-    server = Postgres(directory, settings=("fsync=off", "full_page_writes=off", "autovacuum=off"))
+    server = Postgres(directory, settings=("fsync=off", "full_page_writes=off", "autovacuum=off"), tables=True)
     try:
         p = Patient(directory, server, server.url)
         p.program("migrate")
@@ -373,7 +373,7 @@ def main():
     try:
         if KIND == "postgres":
             place.chmod(0o755)
-            server = Postgres(place, settings=SETTINGS)
+            server = Postgres(place, settings=SETTINGS, tables=True)
         for function in CASES:
             RUNNER.case(function.__name__, play, function, server)
         alone = ([a_disk_with_little_room] if KIND == "sqlite" else
