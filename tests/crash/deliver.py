@@ -117,7 +117,7 @@ def killed_dispatchers_lose_nothing(directory, runner, kind):
         stage.subscribe("a", f"{receiver.url}/ok/a", "--event", "shop.*", "--max-failures", 1000)
         stage.subscribe("b", f"{receiver.url}/ok/b", "--event", "shop.*", "--max-failures", 1000)
         stage.short_lease()
-        runs, kills, end = [], 0, time.monotonic() + (6 if runner.quick else 25)
+        runs, kills, end = [], 0, time.monotonic() + (6 if runner.quick else 15)
         while time.monotonic() < end:
             runs += stage.emit(3)
             scene.made += 1

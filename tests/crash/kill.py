@@ -129,7 +129,7 @@ def accepted_work_is_finished_once(directory, runner, kind):
             deeds += [chaos.kill_session, chaos.end_sessions]
         kills = (4 if runner.quick else 20) if kind == "postgres" else 0
         enough = ENOUGH_QUICK if runner.quick else ENOUGH
-        chaos.rage(8 if runner.quick else 50 if kills else 30, enough, deeds, kills)
+        chaos.rage(8 if runner.quick else 30 if kills else 20, enough, deeds, kills)
         chaos.end_triggers()
         scene.await_all_finished(90)
         chaos.end_workers()

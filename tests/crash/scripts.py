@@ -126,7 +126,7 @@ def steps_are_done_once(directory, runner, kind):
         chance = random.Random(runner.seed)
         scene.define("crash.script", lease="1s")
         stage = Stage(scene)
-        runs, late, kills, end = [], [], 0, time.monotonic() + (6 if runner.quick else 25)
+        runs, late, kills, end = [], [], 0, time.monotonic() + (6 if runner.quick else 15)
         while time.monotonic() < end:
             runs.append(scene.trigger_one("crash.script", f"s{len(runs)}"))
             if chance.random() < 0.5:
