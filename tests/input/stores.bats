@@ -98,9 +98,9 @@ make_place()
 }
 
 @test "a SQLite store has no settings" {
-    refuses 2 'no settings.*max_open=4' "$program" list --store 'sqlite:store.db?max_open=4'
+    refuses 2 'no settings.*max_open=4' "$program" list --store 'sqlite:other.db?max_open=4'
     refuses 2 'no settings.*max_idle=2' "$program" list --store 'sqlite::memory:?max_idle=2'
-    [ ! -e store.db ]
+    [ ! -e other.db ]
 }
 
 @test "a PostgreSQL database or user that does not exist is named" {
