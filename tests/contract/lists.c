@@ -281,7 +281,7 @@ static void the_last_page_has_no_next_even_if_it_is_full(void **state)
 
 static void pages_of_large_runs_end_early_and_leave_nothing_out(void **state)
 {
-    enum { RUNS = 40, LARGE = 1000000 };
+    enum { RUNS = 24, LARGE = 1000000 };
     hf_filter filter = HF_FILTER_INIT;
     hf_trigger_spec spec = spec_of(WORK);
     char *input = keep(malloc(LARGE + 1), free);

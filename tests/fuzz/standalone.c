@@ -99,7 +99,7 @@ static void run_target(const struct input *input)
 
 int main(int argc, char **argv)
 {
-    uint64_t iterations = argc > 1 ? strtoull(argv[1], NULL, 10) : 100000;
+    uint64_t iterations = argc > 1 ? strtoull(argv[1], NULL, 10) : 50000;
     uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
     struct hf__random random;
     hf__random_seed(&random, seed);
