@@ -121,18 +121,11 @@ static hf_code set_when(const char *what, const char *text, struct cli_when *whe
 
 static hf_code unknown_status(const char *name, hf_error *err)
 {
-    struct hf__suggestion suggestion;
-    hf__suggest_start(&suggestion, name);
-#define OFFER_STATUS(symbol, number, text) hf__suggest_offer(&suggestion, text);
-    HF_STATUSES(OFFER_STATUS)
-#undef OFFER_STATUS
-    if (suggestion.best)
-        return hf__fail(err, HF_INVALID, "there is no status \"%.60s\"; did you mean %s?", name,
-                        suggestion.best);
-    return hf__fail(err, HF_INVALID,
-                    "there is no status \"%.60s\"; it is pending, leased, waiting, paused, "
-                    "succeeded, failed or cancelled",
-                    name);
+    return hf__fail(
+        err, HF_INVALID,
+        "there is no status \"%.60s\"; it is pending, leased (a worker has it), waiting, "
+        "paused, succeeded, failed or cancelled",
+        name);
 }
 
 static hf_code add_statuses(const char *text, unsigned *set, hf_error *err)

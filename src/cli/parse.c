@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/parse.h"
 
+#include "util/duration.h"
 #include "util/suggest.h"
 #include "util/text.h"
 
@@ -12,6 +13,21 @@ struct cursor {
     char **end;
 };
 
+/* What other programs call it. */
+static const char *translate(const char *name)
+{
+    static const char *const words[][2] = {
+        { "describe", "get" }, { "history", "events" }, { "log", "events" },
+        { "logs", "events" },  { "ls", "list" },        { "ps", "workers" },
+        { "rm", "delete" },    { "run", "trigger" },    { "schedules", "schedule list" },
+        { "show", "get" },     { "start", "trigger" },  { "status", "get" },
+    };
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(name, words[i][0]) == 0)
+            return words[i][1];
+    return NULL;
+}
+
 static int unknown_command(struct cli_session *session, const char *name)
 {
     struct hf__suggestion suggestion;
@@ -20,6 +36,8 @@ static int unknown_command(struct cli_session *session, const char *name)
     const struct cli_command *command;
     while ((command = cli_command_next(&walk)))
         hf__suggest_offer(&suggestion, command->name);
+    if (translate(name))
+        suggestion.best = translate(name);
     if (suggestion.best)
         return cli_usage(session, "there is no command \"%.60s\"; did you mean %s?", name,
                          suggestion.best);
@@ -70,6 +88,14 @@ static const struct cli_option *find_option(const struct cli_session *session, c
     return option ? option : cli_option_find(cli_global_options, argument + 2, length);
 }
 
+/* --wait 5s would wait for ever and take 5s for something else. */
+static bool has_strayed(const struct cli_option *option, const struct cursor *cursor)
+{
+    int64_t value;
+    return option->kind == CLI_MAYBE_DURATION && cursor->next < cursor->end &&
+           hf__duration_parse(*cursor->next, &value, NULL) == HF_OK;
+}
+
 static bool take_option(struct cli_session *session, const char *argument, struct cursor *cursor,
                         int *status)
 {
@@ -82,6 +108,11 @@ static bool take_option(struct cli_session *session, const char *argument, struc
     const char *value = equals ? equals + 1 : NULL;
     if (!value && cli_option_takes_value(option) && cursor->next < cursor->end)
         value = *cursor->next++;
+    if (!value && has_strayed(option, cursor)) {
+        *status = cli_usage(session, "%s takes its limit as %s=%s; anything else goes before it",
+                            argument, argument, *cursor->next);
+        return false;
+    }
     hf_error err = { 0 };
     if (cli_option_set(option, value, &err) == HF_OK)
         return true;

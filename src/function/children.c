@@ -46,6 +46,14 @@ static bool read_id(const char *json, size_t length, hf_id *id)
     return hf_id_parse(text, id);
 }
 
+static hf_code adopt(hf_ctx *ctx, const hf_id *ids, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!hf__idmap_put(&ctx->function->children, ids[i], ctx))
+            return hf__function_end(ctx, HF_NOMEM, "%s", hf_code_meaning(HF_NOMEM));
+    return HF_OK;
+}
+
 static hf_code read_ids(hf_ctx *ctx, const struct hf__entry *entry, hf_id *ids, size_t count)
 {
     const char *array = entry->output ? entry->output : "[]";
@@ -61,7 +69,7 @@ static hf_code read_ids(hf_ctx *ctx, const struct hf__entry *entry, hf_id *ids, 
     }
     good &= remembered == count;
     if (good)
-        return HF_OK;
+        return adopt(ctx, ids, count);
     ctx->error_code = "history_mismatch";
     return hf__function_end(ctx, HF_PERMANENT,
                             "\"%s\" starts %zu children where %zu are remembered: the code or its "
@@ -104,7 +112,7 @@ hf_code hf_children_start(hf_ctx *ctx, const char *name, const hf_trigger_spec *
     };
     code = hf__function_record(ctx, &record, &extra, ids, NULL);
     free(output);
-    return code;
+    return code == HF_OK ? adopt(ctx, ids, count) : code;
 }
 
 hf_code hf_child_start(hf_ctx *ctx, const char *name, const hf_trigger_spec *spec, hf_id *id)
@@ -371,6 +379,23 @@ static hf_code recall(struct wait *wait, const struct hf__entry *entry)
                             entry->name, wait->count);
 }
 
+/* One that has not ended and never tells, since no call has started it; NULL: there is none. */
+static const hf_id *find_stranger(const struct wait *wait)
+{
+    for (size_t i = 0; i < wait->count; i++)
+        if (!wait->ends[i].ended && !hf__idmap_get(&wait->ctx->function->children, wait->ids[i]))
+            return &wait->ids[i];
+    return NULL;
+}
+
+static hf_code refuse_stranger(struct wait *wait, const char *full, hf_id stranger)
+{
+    char text[HF_ID_TEXT];
+    hf_id_format(stranger, text);
+    return hf__function_end(wait->ctx, HF_PERMANENT,
+                            "\"%s\" waits for %s, which this run has not started", full, text);
+}
+
 static hf_code wait_or_go(struct wait *wait, const char *full, const struct hf__entry *entry,
                           hf_wait_for what, int64_t timeout)
 {
@@ -382,6 +407,9 @@ static hf_code wait_or_go(struct wait *wait, const char *full, const struct hf__
         return hf__function_end(wait->ctx, HF_PERMANENT, "\"%s\" waits for one child twice", full);
     if (satisfied(wait, what))
         return conclude(wait, full, NULL);
+    const hf_id *stranger = find_stranger(wait);
+    if (stranger)
+        return refuse_stranger(wait, full, *stranger);
     if (until && until <= now)
         return conclude(wait, full, "not all children ended in time");
     if (what != HF_WAIT_ANY && wait->count - wait->ended + wait->mailed > HF__LOAD_MOST)

@@ -34,6 +34,7 @@ struct hf__function {
     size_t next;          /* the entry that the next call must match */
     struct hf__idmap all; /* by name */
     struct hf__idmap uses;
+    struct hf__idmap children; /* that calls of this pass have started, or remember */
     struct hf__idmap ends; /* of children, as earlier waits have told them: run -> hf_child_end */
     struct hf__idmap versions; /* by change: what hf_version has answered */
     const char *open;          /* the step that has begun and not ended; NULL: none, or by_name */

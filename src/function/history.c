@@ -83,6 +83,7 @@ void hf__function_free(hf_ctx *ctx)
         return;
     hf__idmap_free(&function->all);
     hf__idmap_free(&function->uses);
+    hf__idmap_free(&function->children);
     hf__idmap_free(&function->ends);
     hf__idmap_free(&function->versions);
     free(function->entries);
@@ -263,6 +264,7 @@ static bool read_history(hf_ctx *ctx)
     ctx->function = function;
     hf__idmap_init(&function->all);
     hf__idmap_init(&function->uses);
+    hf__idmap_init(&function->children);
     hf__idmap_init(&function->ends);
     hf__idmap_init(&function->versions);
     function->taken = hf__arena_calloc(&ctx->arena, claimed->mail_count + 1, sizeof(bool));

@@ -16,6 +16,7 @@ for (const [shape, options] of [['on a wide screen, in light', { colorScheme: 'l
     const page = await open('/', options);
     const found = [];
     for (const path of places()) {
+      await page.evaluate(() => { document.title = ''; });
       await goWithin(page, path);
       await settle(page);
       if ((await page.locator('#main h1').count()) !== 1) found.push(`${path} has not one heading`);

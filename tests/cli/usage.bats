@@ -121,14 +121,30 @@ listed()
     [[ "$output" == *"--at: "* ]]
     run -2 holdfast trigger w --timeout 0
     [[ "$output" == *"longer than nothing"* ]]
-    run -2 holdfast list --status fialed
-    [[ "$output" == *"did you mean failed?"* ]]
+    run -2 holdfast list --status running
+    [[ "$output" == *"there is no status \"running\"; it is pending, leased"*"or cancelled"* ]]
     run -2 holdfast list --status failed,
     [[ "$output" == *"there is no status"* ]]
     run -2 holdfast list --parent 42
     [[ "$output" == *"--parent wants a run's id"* ]]
     run -2 holdfast list --created-after never
     [[ "$output" == *"--created-after wants a time"* ]]
+}
+
+@test "a limit that follows --wait is not taken for something else" {
+    run -2 holdfast trigger w --wait 5s
+    [[ "$output" == *"--wait takes its limit as --wait=5s"* ]]
+    run -2 holdfast trigger w 1 --wait 10
+    [[ "$output" == *"--wait takes its limit as --wait=10"* ]]
+    run -2 holdfast lock name --wait 5s -- true
+    [[ "$output" == *"--wait takes its limit as --wait=5s"* ]]
+}
+
+@test "what other programs call a command is understood" {
+    run -2 holdfast status
+    [[ "$output" == *"did you mean get?"* ]]
+    run -2 holdfast logs
+    [[ "$output" == *"did you mean events?"* ]]
 }
 
 @test "a missing value and a value too much are refused" {

@@ -17,7 +17,8 @@ result_of()
     holdfast trigger "$@" --wait=2m -q
 }
 
-@test "a program gets the input and gives the result" {
+@test "a program gets the input and gives the result, in a store that its worker makes" {
+    rm -f store.db
     script_file upper.sh 'tr a-z A-Z'
     start_worker --exec 'text.upper=./upper.sh'
     [ "$(result_of text.upper '"hello"')" = '"HELLO"' ]

@@ -301,7 +301,7 @@ static void dismiss(struct staff *staff)
         while (!(condition)) {                                                                     \
             assert_true(looks++ < 2000);                                                           \
             usleep(300000);                                                                        \
-            advance(HF_SECONDS(30));                                                               \
+            advance(HF_SECONDS(10));                                                               \
         }                                                                                          \
     } while (0)
 

@@ -19,7 +19,8 @@ import uuid
 from processes import PATIENCE, Process, Skipped, check, run_program, wait_until
 
 
-PRISTINE_FILE = os.environ.get("HOLDFAST_TEST_PRISTINE_FILE")
+MEMORY = os.environ.get("HOLDFAST_TEST_MEMORY") or None  # a directory whose files are kept there
+PRISTINE_FILE = os.environ.get("HOLDFAST_TEST_PRISTINE_FILE")  # an SQLite store with the tables, which is copied
 
 
 def make_database(like="template1"):
@@ -75,9 +76,6 @@ class Sqlite:
 def uuid_text(blob):
     text = blob.hex()
     return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
-
-
-MEMORY = os.environ.get("HOLDFAST_TEST_MEMORY") or None  # a directory whose files are kept there
 
 
 class Postgres:

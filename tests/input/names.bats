@@ -59,7 +59,7 @@ find_by()
         id=$(holdfast trigger work -q --key="$text" --subject="$text" --tag="$text" --reference="$text")
         found=$(find_by "$text")
         [ "$(wc -l <<<"$found")" -eq 5 ]
-        [ "$(jq -r '"\(.id) \(.key)"' <<<"$found" | sort -u)" = "$id $text" ]
+        [ "$(jq -r '"\(.id) \(.key)"' <<<"$found" | LC_ALL=C sort -u)" = "$id $text" ]
     done
     [ "$(count_of_runs)" -eq "${#odd_texts[@]}" ]
 }

@@ -8,7 +8,6 @@ import contextlib
 import json
 import os
 import pathlib
-import shutil
 import sqlite3
 import subprocess
 import sys
@@ -17,7 +16,7 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "crash"))
 
 from processes import PROGRAM, Process, check, run_program, wait_until  # noqa: E402
-from runner import Runner  # noqa: E402
+from runner import Runner, remove  # noqa: E402
 from stores import Postgres, SmallDisk, Sqlite  # noqa: E402
 
 RUNNER = Runner(sys.argv)
@@ -383,7 +382,7 @@ def main():
     finally:
         if server:
             server.close()
-        shutil.rmtree(place, ignore_errors=True)
+        remove(place)
     RUNNER.finish()
 
 

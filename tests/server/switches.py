@@ -7,6 +7,7 @@ import threading
 
 from scene import HOST, Client, Raw, Server, check, make_store, run_program, wait_until
 from runner import Runner
+from stores import make_database
 
 RUNNER = Runner(sys.argv)
 KIND = sys.argv[1]
@@ -34,6 +35,13 @@ class Receiver:
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}/"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+
+@case
+def a_server_makes_its_store(directory, _):
+    url = f"sqlite:{directory}/new.db" if KIND == "sqlite" else make_database()[1]
+    with Server(directory, url, "--no-worker") as server:
+        check(Client(server.port).get("/v1/runs").json["items"] == [], "it has no runs")
 
 
 def emit(client):

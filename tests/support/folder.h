@@ -3,16 +3,22 @@
 #ifndef HF_TESTS_FOLDER_H
 #define HF_TESTS_FOLDER_H
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { FOLDER_MOST = 96 };
 
+/* Where TMPDIR is no name for a store's URL or a shell, or too long, it is in /tmp. */
 static inline void folder_make(char folder[static FOLDER_MOST])
 {
-    const char *place = getenv("TMPDIR");
-    int length = snprintf(folder, FOLDER_MOST, "%s/holdfast-test-XXXXXX", place ? place : "/tmp");
-    if (length >= FOLDER_MOST || !mkdtemp(folder)) {
+    const char *wanted = getenv("TMPDIR");
+    char *place = wanted && *wanted ? realpath(wanted, NULL) : NULL;
+    bool good = place && strlen(place) <= 60 && !strpbrk(place, "'?#%");
+    snprintf(folder, FOLDER_MOST, "%.60s/holdfast-test-XXXXXX", good ? place : "/tmp");
+    free(place);
+    if (!mkdtemp(folder)) {
         perror(folder);
         exit(1);
     }

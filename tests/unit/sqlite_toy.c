@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sqlite_toy.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -216,27 +215,13 @@ int toy_setup_memory(void **state)
     return 0;
 }
 
-static void remove_folder(const char *folder)
-{
-    DIR *dir = opendir(folder);
-    struct dirent *entry;
-    char path[512];
-    while (dir && (entry = readdir(dir))) {
-        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-        unlink(path);
-    }
-    if (dir)
-        closedir(dir);
-    rmdir(folder);
-}
-
 int toy_teardown(void **state)
 {
     struct toy *toy = *state;
     driver->disconnect(toy->conn);
     driver->close(toy->db);
     hf__arena_free(&toy->arena);
-    remove_folder(toy->folder);
+    folder_remove(toy->folder);
     free(toy);
     alarm(0);
     return 0;

@@ -515,6 +515,30 @@ static void one_child_cannot_be_waited_for_twice_at_once(void **state)
     hf_run_free(run);
 }
 
+static hf_code waits_for_a_stranger(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    hf_id ids[2];
+    hf_child_end ends[2];
+    (void)input;
+    (void)err;
+    (void)arg;
+    hf_try(start_parts(ctx, (int[]){ 7 }, 1, ids));
+    assert_true(hf_id_parse("01a1ec69-6354-7000-8000-000000000001", &ids[1]));
+    hf_try(hf_children_wait(ctx, "both", ids, 2, HF_WAIT_ALL, 0, ends));
+    return HF_OK;
+}
+
+static void a_run_that_is_no_child_is_not_waited_for(void **state)
+{
+    (void)state;
+    hf_run *run = world_wait(begin_family(waits_for_a_stranger));
+    assert_int_equal(run->status, HF_FAILED);
+    assert_non_null(strstr(run->last_error,
+                           "\"both\" waits for 01a1ec69-6354-7000-8000-000000000001, "
+                           "which this run has not started"));
+    hf_run_free(run);
+}
+
 static hf_code has_no_children(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
 {
     (void)input;
@@ -745,6 +769,7 @@ int main(int argc, char **argv)
         TEST(a_child_that_has_ended_is_ended_for_later_waits),
         TEST(a_signal_between_the_ends_of_children_stays_in_the_mailbox),
         TEST(one_child_cannot_be_waited_for_twice_at_once),
+        TEST(a_run_that_is_no_child_is_not_waited_for),
         TEST(no_children_are_no_wait),
         TEST(a_failure_ends_the_wait_if_asked),
         TEST(a_failure_ends_the_wait_where_that_of_another_lies_in_the_mailbox),
