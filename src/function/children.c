@@ -407,15 +407,15 @@ static hf_code wait_or_go(struct wait *wait, const char *full, const struct hf__
         return hf__function_end(wait->ctx, HF_PERMANENT, "\"%s\" waits for one child twice", full);
     if (satisfied(wait, what))
         return conclude(wait, full, NULL);
-    const hf_id *stranger = find_stranger(wait);
-    if (stranger)
-        return refuse_stranger(wait, full, *stranger);
     if (until && until <= now)
         return conclude(wait, full, "not all children ended in time");
     if (what != HF_WAIT_ANY && wait->count - wait->ended + wait->mailed > HF__LOAD_MOST)
         return hf__function_end(wait->ctx, HF_PERMANENT,
                                 "\"%s\" waits for more than %d ends at once: wait in portions",
                                 full, HF__LOAD_MOST);
+    const hf_id *stranger = find_stranger(wait);
+    if (stranger)
+        return refuse_stranger(wait, full, *stranger);
     const struct hf__record record = {
         .op = "children_wait",
         .name = full,

@@ -60,6 +60,7 @@ static void answer_ends(const struct hf__call *call, hf_code code, const hf_chil
                         size_t count)
 {
     struct hf__buffer *out = &call->peer->out;
+    call->ctx->function->met_failure |= code == HF_TIMEOUT;
     hf__call_begin(call);
     hf__buffer_addf(out, ",\"late\":%s,\"ends\":[", code == HF_TIMEOUT ? "true" : "false");
     for (size_t i = 0; i < count; i++) {

@@ -32,8 +32,10 @@ void hf__script_wait(struct hf__call *call)
     if (!name || !hf__call_number(call, "timeout", HF__DURATION_MAX, &timeout))
         return;
     hf_code code = hf_wait_signal(call->ctx, name, timeout, &payload);
-    if (code == HF_TIMEOUT)
+    if (code == HF_TIMEOUT) {
+        call->ctx->function->met_failure = true;
         hf__fail(&call->error, code, "no signal \"%s\" came in time", name);
+    }
     if (hf__call_went_well(call, code))
         hf__call_answer(call, "payload", payload);
 }
@@ -55,8 +57,10 @@ void hf__script_ask(struct hf__call *call)
         .due_at = due ? hf__function_later(hf__function_now(call->ctx), due) : 0,
     };
     hf_code code = hf_ask_person(call->ctx, name, &task, timeout, &answer);
-    if (code == HF_TIMEOUT)
+    if (code == HF_TIMEOUT) {
+        call->ctx->function->met_failure = true;
         hf__fail(&call->error, code, "nobody answered \"%s\" in time", name);
+    }
     if (hf__call_went_well(call, code))
         hf__call_answer(call, "answer", answer);
 }

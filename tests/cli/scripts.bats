@@ -133,6 +133,15 @@ needs()
     [ "$(times began)" = 2 ]
 }
 
+@test "a script that fails with a wait that timed out fails for good" {
+    durable '
+        set -e
+        note began
+        holdfast wait never --timeout 50ms'
+    run -8 result_of
+    [ "$(times began)" = 2 ]
+}
+
 @test "a script that fails with its child fails for good" {
     holdfast workflow create kid --max-attempts 1 -q
     printf '#!/bin/bash\nexit 4\n' >kid.sh
