@@ -4,7 +4,6 @@
 #include "util/alloc.h"
 #include "util/duration.h"
 #include "util/error.h"
-#include "util/suggest.h"
 #include "util/text.h"
 
 #include <errno.h>

@@ -36,11 +36,10 @@ static int unknown_command(struct cli_session *session, const char *name)
     const struct cli_command *command;
     while ((command = cli_command_next(&walk)))
         hf__suggest_offer(&suggestion, command->name);
-    if (translate(name))
-        suggestion.best = translate(name);
-    if (suggestion.best)
-        return cli_usage(session, "there is no command \"%.60s\"; did you mean %s?", name,
-                         suggestion.best);
+    const char *known = translate(name);
+    const char *best = known ? known : suggestion.best;
+    if (best)
+        return cli_usage(session, "there is no command \"%.60s\"; did you mean %s?", name, best);
     return cli_usage(session, "there is no command \"%.60s\"", name);
 }
 

@@ -121,6 +121,8 @@ listed()
     [[ "$output" == *"--at: "* ]]
     run -2 holdfast trigger w --timeout 0
     [[ "$output" == *"longer than nothing"* ]]
+    run -2 holdfast list --status fialed
+    [[ "$output" == *"there is no status \"fialed\""*" failed "* ]]
     run -2 holdfast list --status running
     [[ "$output" == *"there is no status \"running\"; it is pending, leased"*"or cancelled"* ]]
     run -2 holdfast list --status failed,

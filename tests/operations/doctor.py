@@ -352,7 +352,6 @@ def settings_of_the_server_that_endanger_it(directory, _server):
     server = Postgres(directory, settings=("fsync=off", "full_page_writes=off", "autovacuum=off"), tables=True)
     try:
         p = Patient(directory, server, server.url)
-        p.program("migrate")
         for check_name, setting in (("durability", "fsync"), ("durability", "full_page_writes"),
                                     ("autovacuum", "autovacuum")):
             check(p.finds(check_name, f"{setting} is off")["level"] == "danger", setting)

@@ -493,50 +493,51 @@ static void a_signal_between_the_ends_of_children_stays_in_the_mailbox(void **st
     world_expect_result(id, "5");
 }
 
-static hf_code waits_for_one_twice(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+static hf_code wait_for_one_and(hf_ctx *ctx, const hf_id *other)
 {
     hf_id ids[2];
     hf_child_end ends[2];
+    hf_try(start_parts(ctx, (int[]){ 7 }, 1, ids));
+    ids[1] = other ? *other : ids[0];
+    hf_try(hf_children_wait(ctx, "both", ids, 2, HF_WAIT_ALL, 0, ends));
+    return HF_OK;
+}
+
+static hf_code waits_for_one_twice(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
     (void)input;
     (void)err;
     (void)arg;
-    hf_try(start_parts(ctx, (int[]){ 7 }, 1, ids));
-    ids[1] = ids[0];
-    hf_try(hf_children_wait(ctx, "both", ids, 2, HF_WAIT_ALL, 0, ends));
-    return HF_OK;
+    return wait_for_one_and(ctx, NULL);
+}
+
+static hf_code waits_for_a_stranger(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    (void)input;
+    (void)err;
+    (void)arg;
+    return wait_for_one_and(ctx, &(hf_id){ .bytes = { 0xff } });
+}
+
+static void expect_refused(hf_handler handler, const char *why)
+{
+    hf_run *run = world_wait(begin_family(handler));
+    assert_int_equal(run->status, HF_FAILED);
+    assert_non_null(strstr(run->last_error, why));
+    hf_run_free(run);
 }
 
 static void one_child_cannot_be_waited_for_twice_at_once(void **state)
 {
     (void)state;
-    hf_run *run = world_wait(begin_family(waits_for_one_twice));
-    assert_int_equal(run->status, HF_FAILED);
-    assert_non_null(strstr(run->last_error, "\"both\" waits for one child twice"));
-    hf_run_free(run);
-}
-
-static hf_code waits_for_a_stranger(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
-{
-    hf_id ids[2];
-    hf_child_end ends[2];
-    (void)input;
-    (void)err;
-    (void)arg;
-    hf_try(start_parts(ctx, (int[]){ 7 }, 1, ids));
-    assert_true(hf_id_parse("01a1ec69-6354-7000-8000-000000000001", &ids[1]));
-    hf_try(hf_children_wait(ctx, "both", ids, 2, HF_WAIT_ALL, 0, ends));
-    return HF_OK;
+    expect_refused(waits_for_one_twice, "\"both\" waits for one child twice");
 }
 
 static void a_run_that_is_no_child_is_not_waited_for(void **state)
 {
     (void)state;
-    hf_run *run = world_wait(begin_family(waits_for_a_stranger));
-    assert_int_equal(run->status, HF_FAILED);
-    assert_non_null(strstr(run->last_error,
-                           "\"both\" waits for 01a1ec69-6354-7000-8000-000000000001, "
-                           "which this run has not started"));
-    hf_run_free(run);
+    expect_refused(waits_for_a_stranger, "\"both\" waits for ff000000-0000-0000-0000-000000000000, "
+                                         "which this run has not started");
 }
 
 static hf_code has_no_children(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
