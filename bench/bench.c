@@ -7,7 +7,8 @@
 #include <time.h>
 
 #define FILL_PAGE 5000
-#define MAX_PAYLOAD ((size_t)16 << 20) /* a fan-out remembers the ids of its children in one step */
+#define MAX_PAYLOAD                                                                                \
+    ((size_t)16 << 20) /* a fan-out remembers the ends of its children in one step */
 
 void bench_die(const char *what, const hf_error *err)
 {

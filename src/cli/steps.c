@@ -3,6 +3,7 @@
 
 #include "cli/children.h"
 #include "cli/terminal.h"
+#include "client/brood.h"
 #include "util/alloc.h"
 
 #include <jansson.h>
@@ -14,9 +15,12 @@ static char *children_text(const struct hf__step_line *step)
     json_t *array = json_loads(step->output, 0, NULL);
     int64_t counts[HF_STATUS_COUNT] = { 0 };
     struct hf__buffer text = { 0 };
-    size_t count = json_array_size(array);
-    hf__buffer_addf(&text, "%zu %s", count, count == 1 ? "child" : "children");
-    for (size_t i = 0; i < count; i++) {
+    struct hf__brood brood = { 0 };
+    hf__brood_read(array, &brood);
+    if (brood.started < brood.count)
+        hf__buffer_addf(&text, "%zu of ", brood.started);
+    hf__buffer_addf(&text, "%zu %s", brood.count, brood.count == 1 ? "child" : "children");
+    for (size_t i = 0; i < json_array_size(array); i++) {
         const json_t *end = json_array_get(array, i);
         const char *name = json_string_value(json_object_get(end, "status"));
         hf_status status;

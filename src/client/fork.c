@@ -3,6 +3,7 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "client/brood.h"
 #include "client/check.h"
 #include "client/client.h"
 #include "util/arena.h"
@@ -59,9 +60,11 @@ static void note_children(struct fork *fork, const hf_new_event *event)
     const json_t *output = json_object_get(data, "output");
     const char *op = json_string_value(json_object_get(data, "op"));
     if (op && strcmp(op, "children") == 0) {
+        struct hf__brood brood = { 0 };
         if (fork->unseen == 0)
             fork->starter = event->step;
-        fork->unseen += json_array_size(output);
+        if (hf__brood_read(output, &brood))
+            fork->unseen += brood.count;
     } else if (op && strcmp(op, "children_wait") == 0) {
         for (size_t i = 0; i < json_array_size(output) && fork->unseen > 0; i++)
             fork->unseen -= !json_is_null(json_array_get(output, i));

@@ -40,6 +40,17 @@ hf_id hf__new_id(void)
     return last;
 }
 
+void hf__new_row_of_ids(hf_id *ids, size_t count)
+{
+    if (count == 0)
+        return;
+    do
+        ids[0] = hf__new_id();
+    while (!hf__id_step(ids[0], count - 1, &last));
+    for (size_t i = 1; i < count; i++)
+        hf__id_step(ids[0], i, &ids[i]);
+}
+
 hf_id *hf__new_ids(size_t count)
 {
     hf_id *ids = hf__calloc(count + 1, sizeof *ids);

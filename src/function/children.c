@@ -2,18 +2,30 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "function/function.h"
 
+#include "client/brood.h"
 #include "client/ids.h"
 #include "record/members.h"
 #include "util/buffer.h"
 #include "util/error.h"
+#include "util/id.h"
 
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHILDREN_MOST = 1000000 }; /* of one call */
+enum {
+    CHILDREN_MOST = 1000000, /* of one call */
+    PORTION =
+        4000, /* of one commit, if they are alike: these are at work while the rest is written */
+    SIMULATED_PORTION = 2 /* for families as small as the simulator's */
+};
 
 /* ---- Starting ---- */
+
+static size_t portion_of(const hf_ctx *ctx)
+{
+    return ctx->apply ? SIMULATED_PORTION : PORTION;
+}
 
 static void add_id(struct hf__buffer *text, hf_id id)
 {
@@ -54,27 +66,92 @@ static hf_code adopt(hf_ctx *ctx, const hf_id *ids, size_t count)
     return HF_OK;
 }
 
-static hf_code read_ids(hf_ctx *ctx, const struct hf__entry *entry, hf_id *ids, size_t count)
+static bool read_list(const char *array, hf_id *ids, size_t count, struct hf__brood *brood)
 {
-    const char *array = entry->output ? entry->output : "[]";
     const char *item;
     bool good = true;
-    size_t remembered = 0;
     size_t at = 0;
     size_t length;
-    while (*array == '[' && hf__json_item_next(array, &at, &item, &length)) {
-        if (remembered < count)
-            good &= read_id(item, length, &ids[remembered]);
-        remembered++;
+    while (hf__json_item_next(array, &at, &item, &length)) {
+        if (brood->count < count)
+            good &= read_id(item, length, &ids[brood->count]);
+        brood->count++;
     }
-    good &= remembered == count;
-    if (good)
-        return adopt(ctx, ids, count);
+    brood->started = brood->count;
+    return good;
+}
+
+static bool read_row(const char *object, hf_id *ids, size_t count, struct hf__brood *brood)
+{
+    json_t *output = json_loads(object, JSON_DECODE_ANY, NULL);
+    bool good = hf__brood_read(output, brood);
+    for (size_t i = 0; good && i < count && i < brood->count; i++)
+        good = hf__id_step(brood->first, i, &ids[i]);
+    json_decref(output);
+    return good;
+}
+
+static hf_code read_ids(hf_ctx *ctx, const struct hf__entry *entry, hf_id *ids, size_t count,
+                        size_t *started)
+{
+    const char *output = entry->output ? entry->output : "[]";
+    struct hf__brood brood = { 0 };
+    bool good = *output == '[' ? read_list(output, ids, count, &brood)
+                               : read_row(output, ids, count, &brood);
+    *started = brood.started;
+    if (good && brood.count == count)
+        return HF_OK;
     ctx->error_code = "history_mismatch";
     return hf__function_end(ctx, HF_PERMANENT,
                             "\"%s\" starts %zu children where %zu are remembered: the code or its "
                             "input has changed under a running run",
-                            entry->name, count, remembered);
+                            entry->name, count, brood.count);
+}
+
+static char *write_output(const hf_ctx *ctx, const hf_id *ids, size_t count, size_t started)
+{
+    if (count <= portion_of(ctx))
+        return write_ids(ids, count);
+    return hf__brood_write(&(struct hf__brood){ ids[0], count, started });
+}
+
+/* Starts some more, and remembers how far that is. */
+static hf_code start_some(hf_ctx *ctx, const char *full, hf_transition *some, const hf_id *ids,
+                          size_t count, size_t started)
+{
+    size_t last = started + some->child_count;
+    char *output = write_output(ctx, ids, count, last);
+    if (!output)
+        return hf__function_end(ctx, HF_NOMEM, "%s", hf_code_meaning(HF_NOMEM));
+    const struct hf__record record = {
+        .op = "children",
+        .name = full,
+        .status = last == count ? HF__ENTRY_SUCCEEDED : HF__ENTRY_WAITING,
+        .output = output,
+    };
+    hf_code code = hf__function_record(ctx, &record, some, started ? ids + started : ids, NULL);
+    free(output);
+    return code;
+}
+
+/* All are checked before the first is started. Those that are not alike are accepted or refused as a whole, so they are
+ * written as one. */
+static hf_code start_rest(hf_ctx *ctx, const char *full, const hf_trigger_spec *specs,
+                          const hf_id *ids, size_t count, size_t started)
+{
+    hf_transition whole = { .children = specs, .child_count = count };
+    hf_code code = hf__function_check(ctx, &whole);
+    if (code != HF_OK)
+        return code;
+    size_t portion = hf__children_are_alike(specs, count) ? portion_of(ctx) : count;
+    do {
+        size_t left = count - started;
+        hf_transition some = { .children = started ? specs + started : specs,
+                               .child_count = left < portion ? left : portion };
+        code = start_some(ctx, full, &some, ids, count, started);
+        started += some.child_count;
+    } while (code == HF_OK && started < count);
+    return code;
 }
 
 hf_code hf_children_start(hf_ctx *ctx, const char *name, const hf_trigger_spec *specs, size_t count,
@@ -82,36 +159,20 @@ hf_code hf_children_start(hf_ctx *ctx, const char *name, const hf_trigger_spec *
 {
     const char *full;
     struct hf__entry *entry;
+    size_t started = 0;
     hf_code code = hf__function_call(ctx, "children", name, &full, &entry);
     if (code != HF_OK)
         return code;
-    if (entry)
-        return read_ids(ctx, entry, ids, count);
     if (count > CHILDREN_MOST || (count && (!specs || !ids)))
         return hf__fail(&ctx->function->error, count > CHILDREN_MOST ? HF_TOO_LARGE : HF_INVALID,
                         "hf_children_start takes specs and ids of at most %d children",
                         CHILDREN_MOST);
-    for (size_t i = 0; i < count; i++)
-        ids[i] = hf__new_id();
-    char *output = write_ids(ids, count);
-    if (!output)
-        return hf__function_end(ctx, HF_NOMEM, "%s", hf_code_meaning(HF_NOMEM));
-    if (strlen(output) > hf__function_max_payload(ctx)) {
-        free(output);
-        return hf__fail(&ctx->function->error, HF_TOO_LARGE,
-                        "the ids of %zu children are larger than max_payload: start them in "
-                        "several calls",
-                        count);
-    }
-    hf_transition extra = { .children = specs, .child_count = count };
-    const struct hf__record record = {
-        .op = "children",
-        .name = full,
-        .status = HF__ENTRY_SUCCEEDED,
-        .output = output,
-    };
-    code = hf__function_record(ctx, &record, &extra, ids, NULL);
-    free(output);
+    if (entry)
+        code = read_ids(ctx, entry, ids, count, &started);
+    else
+        hf__new_row_of_ids(ids, count);
+    if (code == HF_OK && (!entry || started < count))
+        code = start_rest(ctx, full, specs, ids, count, started);
     return code == HF_OK ? adopt(ctx, ids, count) : code;
 }
 

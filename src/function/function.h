@@ -106,6 +106,8 @@ struct hf__record {
  * written with it. *entry may be NULL. */
 hf_code hf__function_record(hf_ctx *ctx, const struct hf__record *record, hf_transition *extra,
                             const hf_id *child_ids, struct hf__entry **entry);
+/* Makes a transition one that goes on with this turn, and checks it. */
+hf_code hf__function_check(hf_ctx *ctx, hf_transition *transition);
 /* Writes a transition that goes on, durably. */
 hf_code hf__function_go_on(hf_ctx *ctx, hf_transition *transition);
 

@@ -124,16 +124,21 @@ static hf_code save(hf_ctx *ctx, const char *name, const char *status, const cha
     return settle(ctx, &op);
 }
 
-/* `record`: what it is written for; NULL: nothing is remembered. */
-static hf_code go_on(hf_ctx *ctx, hf_transition *t, const hf_id *child_ids,
-                     const struct hf__record *record)
+hf_code hf__function_check(hf_ctx *ctx, hf_transition *t)
 {
     t->version = HF_TRANSITION_VERSION;
     t->run = ctx->claimed->run.id;
     t->run_version = ctx->claimed->run.version;
     t->worker = ctx->worker->name;
     t->turn = HF_TURN_GO_ON;
-    hf_code code = hf__check_transition(t, hf__function_max_payload(ctx), &ctx->function->error);
+    return hf__check_transition(t, hf__function_max_payload(ctx), &ctx->function->error);
+}
+
+/* `record`: what it is written for; NULL: nothing is remembered. */
+static hf_code go_on(hf_ctx *ctx, hf_transition *t, const hf_id *child_ids,
+                     const struct hf__record *record)
+{
+    hf_code code = hf__function_check(ctx, t);
     if (code != HF_OK)
         return code;
     struct hf__op op = op_of(ctx, HF__OP_COMMIT);

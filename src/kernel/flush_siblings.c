@@ -13,25 +13,29 @@ static bool is_plain(const hf_trigger_spec *spec, const char *workflow)
            strcmp(spec->workflow, workflow) == 0;
 }
 
-/* One that may have happened goes the way that bears with what is there. So does a second family in a flush: the rows of the
- * statement share their parent. */
-static bool are_alike(const struct hf__batch *batch, const struct hf__op *op)
+bool hf__children_are_alike(const hf_trigger_spec *children, size_t count)
 {
-    const hf_transition *t = op->commit.transition;
-    if (!op->commit.new_ids || op->resent || t->child_count == 0 ||
-        batch->sheets[HF__STMT_INSERT_CHILDREN].in.nrows > 0)
-        return false;
-    for (size_t i = 0; i < t->child_count; i++)
-        if (!is_plain(&t->children[i], t->children[0].workflow))
+    for (size_t i = 0; i < count; i++)
+        if (!is_plain(&children[i], children[0].workflow))
             return false;
     return true;
+}
+
+/* One that may have happened goes the way that bears with what is there. So does a second family in a flush: the rows of the
+ * statement share their parent. */
+static bool are_new_siblings(const struct hf__batch *batch, const struct hf__op *op)
+{
+    const hf_transition *t = op->commit.transition;
+    return op->commit.new_ids && !op->resent && t->child_count > 0 &&
+           batch->sheets[HF__STMT_INSERT_CHILDREN].in.nrows == 0 &&
+           hf__children_are_alike(t->children, t->child_count);
 }
 
 bool hf__insert_siblings(struct hf__batch *batch, const struct hf__op *op,
                          const struct hf__row *parent)
 {
     const hf_transition *t = op->commit.transition;
-    if (!are_alike(batch, op))
+    if (!are_new_siblings(batch, op))
         return false;
     const hf_id *root = hf_id_is_zero(parent->root) ? &parent->id : &parent->root;
     for (size_t i = 0; i < t->child_count; i++) {

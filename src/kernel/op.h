@@ -44,6 +44,10 @@ struct hf__closed_lane {
     int64_t until;
 };
 
+/* Whether new children are of one workflow and have nothing else of their own but a priority, a trace and an input. Then one
+ * that is accepted tells that all are. */
+bool hf__children_are_alike(const hf_trigger_spec *children, size_t count);
+
 struct hf__row;
 struct hf__op;
 typedef void (*hf__op_done)(struct hf__op *op, void *arg);

@@ -28,18 +28,24 @@ static uint64_t get_big_endian(const uint8_t *bytes)
     return value;
 }
 
-void hf__id_make_after(hf_id *last, int64_t now_us, struct hf__random *random)
+bool hf__id_step(hf_id id, uint64_t steps, hf_id *out)
 {
     const uint64_t largest = (UINT64_C(3) << 62) - 1;
+    uint64_t number = get_big_endian(id.bytes + 8);
+    if (number > largest || steps > largest - number)
+        return false;
+    *out = id;
+    put_big_endian(out->bytes + 8, number + steps, 8);
+    return true;
+}
+
+void hf__id_make_after(hf_id *last, int64_t now_us, struct hf__random *random)
+{
     hf_id id;
     hf__id_make(&id, now_us, random);
-    if (memcmp(id.bytes, last->bytes, 8) == 0) {
-        uint64_t step = 1 + (hf__random_u64(random) >> 32);
-        uint64_t before = get_big_endian(last->bytes + 8);
-        if (before <= largest - step)
-            put_big_endian(id.bytes + 8, before + step, 8);
-    }
-    *last = id;
+    if (memcmp(id.bytes, last->bytes, 8) != 0 ||
+        !hf__id_step(*last, 1 + (hf__random_u64(random) >> 32), last))
+        *last = id;
 }
 
 hf_id hf__id_at(int64_t ms)

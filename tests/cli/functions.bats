@@ -54,6 +54,16 @@ on_terminal()
     [ "${#lines[@]}" -eq 5 ]
 }
 
+@test "of a large family that is being started, the steps show how far it is" {
+    local start='{"op":"children","output":{"first":"01890000-0000-7000-8000-000000000000","count":10000,"started":4000}}'
+    holdfast workflow create family.v1 -q
+    holdfast trigger family.v1 -q --key f >/dev/null
+    sqlite3 "${HOLDFAST_STORE#sqlite:}" "INSERT INTO event (run_id, seq, version, tenant_id, at, kind, name, step, data)
+        SELECT id, 2, 1, tenant_id, created_at, 2, 'waiting', 'fan', '$start' FROM run; UPDATE run SET event_seq = 2"
+    run -0 holdfast steps family.v1/f
+    [[ "${lines[1]}" =~ ^fan\ +children\ +waiting\ .*4000\ of\ 10000\ children$ ]]
+}
+
 @test "steps for machines lose nothing" {
     waiting_order o-1
     run -0 holdfast steps order/o-1 --json

@@ -221,7 +221,18 @@ static void a_wait_that_had_only_begun_is_not_kept(void **state)
     expect_status(held->run.id, HF_WAITING);
 }
 
-static hf_id parent_of_one(const char *ends)
+static const char *as_a_list(const char *child)
+{
+    return text_of("[\"%s\"]", child);
+}
+
+static const char *as_the_first_of_many(const char *child)
+{
+    return text_of("{\"first\":\"%s\",\"count\":1,\"started\":1}", child);
+}
+
+/* What its step `fan` remembers of the child, and the name of the step that has seen its end; NULL: none. */
+static hf_id parent_of_one(const char *(*remembered)(const char *child), const char *ends)
 {
     const hf_claimed *held = claim_new();
     hf_trigger_spec child = spec_of(WORK);
@@ -235,7 +246,8 @@ static hf_id parent_of_one(const char *ends)
     hf_id_format(id, text);
     held = claim();
     save(held, "before");
-    save_as(held, "fan", "succeeded", text_of("{\"op\":\"children\",\"output\":[\"%s\"]}", text));
+    save_as(held, "fan", "succeeded",
+            text_of("{\"op\":\"children\",\"output\":%s}", remembered(text)));
     if (ends)
         save_as(held, ends, "succeeded",
                 text_of("{\"op\":\"children_wait\",\"output\":[{\"run\":\"%s\"}]}", text));
@@ -246,9 +258,11 @@ static hf_id parent_of_one(const char *ends)
 
 static void a_fork_that_would_wait_for_the_old_runs_children_is_refused(void **state)
 {
-    hf_id old = parent_of_one(NULL);
+    hf_id old = parent_of_one(as_the_first_of_many, NULL);
     hf_id id;
     (void)state;
+    assert_code(try_fork(old, "after", NULL, &id), HF_NOT_ALLOWED);
+    old = parent_of_one(as_a_list, NULL);
     assert_code(try_fork(old, "after", NULL, &id), HF_NOT_ALLOWED);
     assert_non_null(strstr(fx.error.message, "the step \"fan\" started children"));
     assert_ok(try_fork(old, "fan", NULL, &id));
@@ -256,7 +270,7 @@ static void a_fork_that_would_wait_for_the_old_runs_children_is_refused(void **s
 
 static void children_whose_ends_are_known_are_kept(void **state)
 {
-    hf_id old = parent_of_one("gather");
+    hf_id old = parent_of_one(as_the_first_of_many, "gather");
     (void)state;
     fork_run(old, "after");
     const hf_claimed *held = claim();
@@ -278,7 +292,7 @@ static void an_unfinished_run_can_be_forked_and_goes_on(void **state)
 
 static void a_fork_of_a_child_has_no_parent(void **state)
 {
-    hf_id old = parent_of_one(NULL);
+    hf_id old = parent_of_one(as_a_list, NULL);
     hf_filter filter = HF_FILTER_INIT;
     (void)state;
     filter.parent = old;
@@ -358,7 +372,7 @@ static void a_fork_whose_answer_was_lost_is_there_once(void **state)
 
 static void children_are_counted_by_status(void **state)
 {
-    hf_id old = parent_of_one(NULL);
+    hf_id old = parent_of_one(as_a_list, NULL);
     int64_t counts[HF_STATUS_COUNT];
     (void)state;
     assert_ok(hf_child_counts(fx.client, counts, old, &fx.error));

@@ -53,7 +53,8 @@ void check_open(struct world *world)
     sql->lines = prepare(world, "SELECT count(*) FROM event WHERE run_id = ?1 AND kind = 2 AND "
                                 "step = ?2 AND version <= ?3 AND name = ?4");
     sql->saved = prepare(world, "SELECT count(*) FROM event WHERE run_id = ?1 AND kind = 2 AND "
-                                "step = ?2 AND version = ?3 AND name <> 'waiting'");
+                                "step = ?2 AND version = ?3 AND CASE WHEN ?4 IS NULL THEN name <> "
+                                "'waiting' ELSE data = ?4 END");
     sql->steps_told = prepare(world, "SELECT step, name, data FROM event WHERE run_id = ?1 AND "
                                      "kind = 2 ORDER BY seq");
     sql->results =
@@ -415,6 +416,7 @@ static void check_saved(struct world *world, const struct job *job)
         return;
     sqlite3_stmt *stmt = ask(world->sql.saved, &job->known->id, job->step.name);
     sqlite3_bind_int64(stmt, 3, step ? job->step.run_version : job->transition.run_version);
+    sqlite3_bind_text(stmt, 4, job->portion, -1, SQLITE_STATIC);
     check_count(world, job, "line", first_number(stmt));
 }
 

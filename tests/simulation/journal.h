@@ -16,11 +16,11 @@ struct replay {
     int attempt;       /* claims since the last progress */
     int wait_children; /* of the last wait */
     int64_t wait_version;
-    int steps;        /* that it says succeeded */
-    int call;         /* of a function: the last one that has a line; -1: none */
-    int step_attempt; /* of it, that its last line tells */
-    bool final;       /* its last line says that it is over */
-    bool failed;      /* of a step: for good */
+    int steps; /* that it says succeeded */
+    int call;  /* of a function: the last one that has a line; -1: none */
+    int progress; /* of it, that its last line tells: the attempt of a step, the children that were started */
+    bool final;  /* its last line says that it is over */
+    bool failed; /* of a step: for good */
     char holder[24];
 };
 

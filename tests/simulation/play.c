@@ -61,6 +61,8 @@ static void fill(struct world *world, struct job *job, const struct hf__op *op)
     job->op.commit.child_ids = op->commit.child_ids;
     if (job->transition.event_count && job->transition.events->step)
         job->step.name = world_printf(world, "%s", job->transition.events->step);
+    if (job->step.name && strcmp(job->transition.events->name, "waiting") == 0)
+        job->portion = world_printf(world, "%s", job->transition.events->data);
     for (size_t i = 0; i < job->transition.child_count; i++)
         known_of(world, op->commit.child_ids[i])->function =
             strcmp(job->transition.children[i].workflow, workflow_name(SIM_FUNCTION)) == 0;

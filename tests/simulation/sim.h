@@ -70,13 +70,14 @@ struct job {
     hf_trigger_spec trigger;
     hf_signal_spec signal;
     hf_change change;
-    int64_t nonce;  /* written by what it does, so that it can be found in the store */
-    char mark[16];  /* the nonce as JSON */
-    bool marked;    /* a domain event with the mark goes with it */
-    bool told;      /* it was answered */
-    bool patient;   /* sent again for as long as it takes */
-    bool dropped;   /* its node crashed before an answer came */
-    char state[48]; /* that a commit writes */
+    int64_t nonce;       /* written by what it does, so that it can be found in the store */
+    char mark[16];       /* the nonce as JSON */
+    bool marked;         /* a domain event with the mark goes with it */
+    bool told;           /* it was answered */
+    bool patient;        /* sent again for as long as it takes */
+    bool dropped;        /* its node crashed before an answer came */
+    char state[48];      /* that a commit writes */
+    const char *portion; /* that it starts of a family: the data of its line; NULL: none */
 };
 
 enum phase { PLAYING, ASKING };

@@ -7,8 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/brood.h"
 #include "journal.h"
 #include "program.h"
+#include "util/id.h"
 
 /* What the journal says of a story so far. */
 struct reading {
@@ -18,7 +20,7 @@ struct reading {
     const char *texts[CALLS_MOST];
     json_t *outputs[CALLS_MOST]; /* of calls that are over */
     int emits;
-    int children;
+    int children[CALLS_MOST]; /* that a start has started, by its last line */
     int signals;
     bool ended[CALLS_MOST][GROUP_MOST]; /* by the start and the child */
 };
@@ -65,7 +67,27 @@ static void next_call(struct replay *r, const struct program *program, int call,
         if (is_recorded_call(&program->calls[i]))
             breach(r->world, "%s of %s was recorded before %s", full, r->known->name,
                    program->calls[i].full);
-    r->step_attempt = 0;
+    r->progress = 0;
+}
+
+static int number_in(const char *data, const char *name)
+{
+    const char *number = strstr(data, name);
+    return number ? atoi(number + strlen(name)) : 0;
+}
+
+/* Each line of a step is of the next attempt, each of a start of more children than the last. */
+static void check_progress(struct replay *r, const struct call *call, const char *data)
+{
+    int attempt = number_in(data, "\"attempt\":");
+    int started = number_in(data, "\"started\":");
+    if (call->kind == CALL_STEP && attempt != r->progress + 1)
+        breach(r->world, "%s of %s: attempt %d was recorded after %d", call->full, r->known->name,
+               attempt, r->progress);
+    if (call->kind == CALL_START && started > 0 && started <= r->progress)
+        breach(r->world, "%s of %s: %d children were started after %d", call->full, r->known->name,
+               started, r->progress);
+    r->progress = call->kind == CALL_START ? started : attempt;
 }
 
 void replay_call(struct replay *r, const char *full, const char *status, const char *data)
@@ -73,8 +95,6 @@ void replay_call(struct replay *r, const char *full, const char *status, const c
     const struct program *program = r->known->story ? &r->known->story->program : NULL;
     int call = program ? find_call(program, full) : -1;
     bool waiting = strcmp(status, "waiting") == 0;
-    const char *number = strstr(data, "\"attempt\":");
-    int attempt = number ? atoi(number + strlen("\"attempt\":")) : 0;
     if (call < 0)
         breach(r->world, "%s has a line of %s, which it never called", r->known->name, full);
     else if (call < r->call)
@@ -83,18 +103,16 @@ void replay_call(struct replay *r, const char *full, const char *status, const c
     else if (call == r->call && r->final && !r->failed)
         breach(r->world, "%s of %s was recorded after it was over", full, r->known->name);
     else if (call == r->call && r->final)
-        r->step_attempt =
+        r->progress =
             0; /* the operator's retry: the check of the claim sees whether there was one */
     if (call < 0)
         return;
     if (call > r->call)
         next_call(r, program, call, full);
-    else if (waiting && program->calls[call].kind != CALL_STEP)
+    else if (waiting && program->calls[call].kind != CALL_STEP &&
+             program->calls[call].kind != CALL_START)
         breach(r->world, "%s of %s began to wait twice", full, r->known->name);
-    if (program->calls[call].kind == CALL_STEP && attempt != r->step_attempt + 1)
-        breach(r->world, "%s of %s: attempt %d was recorded after %d", full, r->known->name,
-               attempt, r->step_attempt);
-    r->step_attempt = attempt;
+    check_progress(r, &program->calls[call], data);
     r->call = call;
     r->final = !waiting;
     r->failed = strcmp(status, "failed") == 0 && program->calls[call].kind == CALL_STEP;
@@ -238,8 +256,29 @@ static void check_done(struct reading *r, int index, bool failed)
         check_received(r, index);
     else if (call->kind == CALL_CHILDREN)
         check_ends(r, index);
-    else if (call->kind == CALL_START)
-        r->children += call->count;
+}
+
+/* Children that were started in portions, as those that were started at once: the list of their ids. */
+static json_t *list_children(const json_t *row)
+{
+    struct hf__brood brood;
+    char text[HF_ID_TEXT];
+    hf_id id;
+    json_t *list = json_array();
+    for (size_t i = 0; hf__brood_read(row, &brood) && i < brood.started; i++)
+        if (hf__id_step(brood.first, i, &id)) {
+            hf_id_format(id, text);
+            json_array_append_new(list, json_string(text));
+        }
+    return list;
+}
+
+static void read_start(struct reading *r, int index, json_t *data)
+{
+    const json_t *output = json_object_get(data, "output");
+    if (json_is_object(output))
+        json_object_set_new(data, "output", list_children(output));
+    r->children[index] = (int)json_array_size(json_object_get(data, "output"));
 }
 
 static void read_line(struct reading *r, sqlite3_stmt *stmt)
@@ -248,6 +287,8 @@ static void read_line(struct reading *r, sqlite3_stmt *stmt)
     const char *status = (const char *)sqlite3_column_text(stmt, 1);
     json_t *data = json_loads((const char *)sqlite3_column_text(stmt, 2), JSON_DECODE_ANY, NULL);
     bool final = strcmp(status, "waiting") != 0;
+    if (index >= 0 && r->program->calls[index].kind == CALL_START)
+        read_start(r, index, data);
     if (index >= 0 && is_settled(r->program, index, final)) {
         bool failed = strcmp(status, "failed") == 0;
         json_decref(r->outputs[index]);
@@ -263,15 +304,18 @@ static void read_line(struct reading *r, sqlite3_stmt *stmt)
 static void check_totals(struct reading *r)
 {
     int ends = 0;
-    for (int i = 0; i < CALLS_MOST; i++)
+    int children = 0;
+    for (int i = 0; i < CALLS_MOST; i++) {
+        children += r->children[i];
         for (int n = 0; n < GROUP_MOST; n++)
             ends += r->ended[i][n];
+    }
     const struct {
         const char *what;
         int expected;
     } totals[] = {
-        { "outbox entries", r->emits },        { "children", r->children },
-        { "different children", r->children }, { "consumed signals", r->signals },
+        { "outbox entries", r->emits },        { "children", children },
+        { "different children", children },    { "consumed signals", r->signals },
         { "consumed ends of children", ends },
     };
     sqlite3_stmt *stmt = ask(r->world->sql.totals, &r->known->id);

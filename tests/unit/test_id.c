@@ -82,6 +82,23 @@ static void an_id_after_the_largest_is_still_one_of_its_microsecond(void **state
     assert_false(hf_id_equal(last, largest));
 }
 
+static void steps_lead_from_an_id_to_those_behind_it(void **state)
+{
+    hf_id first, next;
+    char text[HF_ID_TEXT];
+    (void)state;
+    assert_true(hf_id_parse("01890000-0000-7000-8000-0000000000fe", &first));
+    assert_true(hf__id_step(first, 0, &next));
+    assert_true(hf_id_equal(next, first));
+    assert_true(hf__id_step(first, 3, &next));
+    hf_id_format(next, text);
+    assert_string_equal(text, "01890000-0000-7000-8000-000000000101");
+    assert_true(hf_id_parse("01890000-0000-7000-bfff-fffffffffffd", &first));
+    assert_true(hf__id_step(first, 2, &next));
+    assert_false(hf__id_step(first, 3, &next));
+    assert_false(hf__id_step(first, UINT64_MAX, &next));
+}
+
 static void the_lowest_id_of_a_millisecond_lies_between_its_ids_and_those_before(void **state)
 {
     const int64_t now = INT64_C(1763241651123);
@@ -188,6 +205,7 @@ int main(void)
         cmocka_unit_test(ids_of_one_microsecond_differ),
         cmocka_unit_test(ids_made_one_after_the_other_are_in_order_within_a_microsecond),
         cmocka_unit_test(an_id_after_the_largest_is_still_one_of_its_microsecond),
+        cmocka_unit_test(steps_lead_from_an_id_to_those_behind_it),
         cmocka_unit_test(the_lowest_id_of_a_millisecond_lies_between_its_ids_and_those_before),
         cmocka_unit_test(a_time_before_the_epoch_is_taken_as_the_epoch),
         cmocka_unit_test(an_id_is_read_back_as_it_was_written),
