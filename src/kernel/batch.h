@@ -160,8 +160,11 @@ bool hf__commit_is_short(const struct hf__op *op);
 bool hf__commit_is_child_end(const struct hf__op *op);
 /* The first eleven parameters of either. */
 void hf__fill_end(struct hf__cell *c, const struct hf__op *op);
-/* Writes the plain ends of children whose parents are locked. */
-hf_code hf__finish_children(struct hf__batch *batch, hf_error *err);
+/* Writes the plain ends of children. Once it is answered and their parents are locked, hf__child_ends_tell tells those. */
+hf_code hf__child_ends_send(struct hf__batch *batch, hf_error *err);
+void hf__child_ends_tell(struct hf__batch *batch);
+/* For a while, parents are locked before the ends of their children are written. */
+void hf__be_wary(struct hf__flusher *flusher);
 
 /* A run to insert. `parent` NULL: none. */
 struct hf__new_run {

@@ -125,20 +125,38 @@ static void ask_lock(struct hf__batch *batch, struct hf__op *op, hf_id id)
     }
     *run = id;
     const enum hf__stmt asked[] = {
-        HF__STMT_LOCK_RUNS,
+        batch->flusher->ends_first ? HF__STMT_AWAIT_PARENTS : HF__STMT_LOCK_RUNS,
         HF__STMT_PEEK_RUNS,
     };
-    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+    for (size_t i = 0; i < (batch->flusher->ends_first ? 1 : 2); i++) {
         struct hf__cell *c = hf__batch_add(batch, asked[i]);
         c[0] = hf__number(op->tenant);
         c[1] = hf__uuid(run);
     }
 }
 
+/* Who has written the ends of children may wait for their parents, and is waited for no longer than a commit takes: many who
+ * end children of one parent work side by side. Not where something else is locked: that would be held meanwhile. */
+static bool ends_come_first(const struct hf__batch *batch)
+{
+    bool any = false;
+    if (batch->flusher->wary > 0) {
+        batch->flusher->wary--;
+        return false;
+    }
+    for (size_t i = 0; i < batch->count; i++) {
+        if (takes_long_way(batch->ops[i]) || is_looked_for(batch->ops[i]))
+            return false;
+        any |= hf__commit_is_child_end(batch->ops[i]);
+    }
+    return any;
+}
+
 /* First pass: who waits, who needs a lock and what must be read. */
 static bool prepare(struct hf__batch *batch)
 {
     bool reads = false;
+    batch->flusher->ends_first = ends_come_first(batch);
     for (size_t i = 0; i < batch->count; i++) {
         struct hf__op *op = batch->ops[i];
         op->row = NULL;
@@ -402,29 +420,52 @@ static hf_code commit_and_answer(struct hf__batch *batch, bool *unknown, hf_erro
     return code;
 }
 
+/* Writes the ends of children, then waits for their parents. */
+static hf_code end_children(struct hf__batch *batch, hf_error *err)
+{
+    hf_code code = hf__child_ends_send(batch, err);
+    if (code == HF_OK)
+        code = hf__read_locked(batch, err);
+    if (code == HF_OK)
+        hf__child_ends_tell(batch);
+    if (code == HF_OK)
+        write_rows(batch);
+    return code;
+}
+
+/* Locks what is decided on, first of all; the ends of children are written under the locks of their parents. */
+static hf_code read_and_decide(struct hf__batch *batch, hf_error *err)
+{
+    hf_code code = hf__read_locked(batch, err);
+    if (code != HF_OK)
+        return code;
+    decide(batch);
+    code = hf__child_ends_send(batch, err);
+    if (code == HF_OK && batch->sheets[HF__STMT_FINISH_CHILDREN].in.nrows > 0)
+        code = batch->flusher->driver->sync(batch->flusher->conn, err);
+    if (code == HF_OK)
+        hf__child_ends_tell(batch);
+    if (code == HF_OK)
+        write_rows(batch);
+    return code;
+}
+
 static hf_code run_batch(struct hf__batch *batch, bool *unknown, hf_error *err)
 {
     const struct hf__driver *driver = batch->flusher->driver;
     bool reads = prepare(batch);
     hf_code code = batch->failed ? hf__nomem(err) : driver->begin(batch->flusher->conn, err);
-    if (code == HF_OK && reads) {
-        code = hf__read_locked(batch, err);
-        if (code == HF_OK) {
-            decide(batch);
-            code = hf__finish_children(batch, err);
-        }
-        if (code == HF_OK)
-            write_rows(batch);
-    }
-    if (code == HF_OK) {
+    if (code == HF_OK && reads)
+        code = batch->flusher->ends_first ? end_children(batch, err) : read_and_decide(batch, err);
+    if (code == HF_OK && !batch->redo) {
         hf__idmap_free(&batch->decided);
         hf__idmap_init(&batch->decided);
         fill_short(batch);
         code = batch->failed ? hf__nomem(err) : send_writes(batch, err);
     }
-    if (code == HF_OK)
+    if (code == HF_OK && !batch->redo)
         code = check_inserted(batch, err);
-    if (code == HF_OK)
+    if (code == HF_OK && !batch->redo)
         code = hf__check_announced(batch, err);
     if (code != HF_OK || batch->redo) {
         driver->rollback(batch->flusher->conn);
@@ -470,6 +511,15 @@ static bool lost_a_lane(struct hf__flusher *flusher, const hf_error *err)
     return lost;
 }
 
+/* Somebody keeps a parent locked, or has told it of the same child meanwhile. */
+static bool lost_a_parent(struct hf__flusher *flusher, const hf_error *err)
+{
+    bool lost = flusher->ends_first && (hf__error_is_data(err) || hf__error_is_lock(err));
+    if (lost)
+        hf__be_wary(flusher);
+    return lost;
+}
+
 /* The store refused one operation's data: it ends alone. */
 static void end_refused(struct hf__op *op, const hf_error *err)
 {
@@ -491,7 +541,8 @@ hf_code hf__flush(struct hf__flusher *flusher, struct hf__op **ops, size_t count
     *unknown = false;
     for (int tries = 0; tries < CONFLICT_TRIES; tries++) {
         code = flush_once(flusher, ops, count, unknown, err);
-        if (code == HF_OK || *unknown || !(lost_a_race(err) || lost_a_lane(flusher, err)))
+        if (code == HF_OK || *unknown ||
+            !(lost_a_race(err) || lost_a_lane(flusher, err) || lost_a_parent(flusher, err)))
             break;
     }
     if (code == HF_OK || *unknown || !(hf__error_is_data(err) || hf__error_is_lock(err)))

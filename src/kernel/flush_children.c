@@ -1,9 +1,16 @@
-/* The short way for the ends of children: their parents are locked, then all ends are written at once with their mail, and
- * each parent learns how many came.
+/* The short way for the ends of children: all are written at once with their mail, and each parent, which is locked before or
+ * after that, learns how many came.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
 #include "kernel/batch.h"
+
+#define WARY_FOR 100 /* flushes */
+
+void hf__be_wary(struct hf__flusher *flusher)
+{
+    flusher->wary = WARY_FOR;
+}
 
 /* Where the parent cannot be had at once, the long way knows what to do. */
 static void go_the_long_way(struct hf__op *op)
@@ -21,8 +28,8 @@ static void fill(struct hf__batch *batch, struct hf__op *op)
     const hf_transition *t = op->commit.transition;
     const hf_run *child = op->commit.child;
     const struct hf__row *parent = hf__batch_row(batch, child->parent);
-    if (!parent ||
-        hf__batch_row(batch, t->run)) { /* its own row may be written by this flush, too */
+    bool first = batch->flusher->ends_first;
+    if (!first && (!parent || hf__batch_row(batch, t->run))) { /* which this flush may write, too */
         go_the_long_way(op);
         return;
     }
@@ -34,7 +41,7 @@ static void fill(struct hf__batch *batch, struct hf__op *op)
         .result = fails(op) ? NULL : t->result,
         .error = fails(op) ? t->error : NULL,
     };
-    bool told = parent->status != HF_SUCCEEDED;
+    bool told = first || parent->status != HF_SUCCEEDED;
     struct hf__cell *c = hf__batch_add(batch, HF__STMT_FINISH_CHILDREN);
     hf__fill_end(c, op);
     c[11] = hf__uuid(&child->parent);
@@ -60,24 +67,38 @@ static void take_answer(struct hf__batch *batch, const struct hf__cell *c)
         hf__children_told(batch, hf__batch_row(batch, op->commit.child->parent), 1, fails(op));
 }
 
-hf_code hf__finish_children(struct hf__batch *batch, hf_error *err)
+hf_code hf__child_ends_send(struct hf__batch *batch, hf_error *err)
 {
-    struct hf__sheet *sheet = &batch->sheets[HF__STMT_FINISH_CHILDREN];
     for (size_t i = 0; i < batch->count; i++)
         if (!batch->ops[i]->again && hf__commit_is_child_end(batch->ops[i]))
             fill(batch, batch->ops[i]);
-    if (sheet->in.nrows == 0)
-        return HF_OK;
     hf__batch_sort(batch, HF__STMT_FINISH_CHILDREN);
-    hf_code code = hf__batch_send(batch, HF__STMT_FINISH_CHILDREN, err);
-    if (code == HF_OK)
-        code = batch->flusher->driver->sync(batch->flusher->conn, err);
-    for (int i = 0; code == HF_OK && i < sheet->out.nrows; i++)
-        take_answer(batch, hf__table_row(&sheet->out, i));
+    return hf__batch_send(batch, HF__STMT_FINISH_CHILDREN, err);
+}
+
+/* A parent that is gone, or that has succeeded, wants no mail: what was written for it is undone. */
+static bool wants_no_mail(struct hf__batch *batch, const struct hf__op *op)
+{
+    const struct hf__row *parent = hf__batch_row(batch, op->commit.child->parent);
+    return batch->flusher->ends_first && (!parent || parent->status == HF_SUCCEEDED);
+}
+
+void hf__child_ends_tell(struct hf__batch *batch)
+{
+    const struct hf__table *out = hf__batch_out(batch, HF__STMT_FINISH_CHILDREN);
+    for (size_t i = 0; i < batch->count; i++) {
+        const struct hf__op *op = batch->ops[i];
+        if (!op->again && hf__commit_is_child_end(op) && wants_no_mail(batch, op)) {
+            hf__be_wary(batch->flusher);
+            batch->redo = true;
+            return;
+        }
+    }
+    for (int i = 0; i < out->nrows; i++)
+        take_answer(batch, hf__table_row(out, i));
     for (size_t i = 0; i < batch->count; i++) {
         struct hf__op *op = batch->ops[i];
         if (!op->again && !op->decided && hf__commit_is_child_end(op))
             go_the_long_way(op); /* refused: there it is told why */
     }
-    return code;
 }

@@ -6,13 +6,15 @@
 static hf_code ask_all(struct hf__batch *batch, hf_error *err)
 {
     static const enum hf__stmt reads[] = {
-        HF__STMT_LOCK_RUNS,       HF__STMT_LOCK_PARENTS,        HF__STMT_LOCK_DEBOUNCED,
-        HF__STMT_PEEK_RUNS,       HF__STMT_PEEK_PARENTS,        HF__STMT_FIND_SIGNALS,
-        HF__STMT_MAILBOX_SUMMARY, HF__STMT_UNFINISHED_CHILDREN, HF__STMT_EXPLAIN_REFUSED,
-        HF__STMT_FIND_COMMITTED,  HF__STMT_FIND_STALE_SIGNALS,  HF__STMT_FIND_DEBOUNCED,
-        HF__STMT_TRY_QUIET,       HF__STMT_PENDING_DELIVERIES,  HF__STMT_FIND_TASKS,
+        HF__STMT_AWAIT_PARENTS,   HF__STMT_LOCK_RUNS,       HF__STMT_LOCK_PARENTS,
+        HF__STMT_LOCK_DEBOUNCED,  HF__STMT_PEEK_RUNS,       HF__STMT_PEEK_PARENTS,
+        HF__STMT_FIND_SIGNALS,    HF__STMT_MAILBOX_SUMMARY, HF__STMT_UNFINISHED_CHILDREN,
+        HF__STMT_EXPLAIN_REFUSED, HF__STMT_FIND_COMMITTED,  HF__STMT_FIND_STALE_SIGNALS,
+        HF__STMT_FIND_DEBOUNCED,  HF__STMT_TRY_QUIET,       HF__STMT_PENDING_DELIVERIES,
+        HF__STMT_FIND_TASKS,
     };
     const struct hf__driver *driver = batch->flusher->driver;
+    hf__batch_sort(batch, HF__STMT_AWAIT_PARENTS);
     hf_code code = hf__batch_send_all(batch, reads, sizeof reads / sizeof *reads, err);
     if (code == HF_OK)
         code = driver->send(batch->flusher->conn, HF__STMT_GET_NOW, NULL,
@@ -52,6 +54,7 @@ static void index_by_id(struct hf__batch *batch, struct hf__idmap *map, enum hf_
 
 static void index_answers(struct hf__batch *batch)
 {
+    index_rows(batch, HF__STMT_AWAIT_PARENTS);
     index_rows(batch, HF__STMT_LOCK_RUNS);
     index_rows(batch, HF__STMT_LOCK_PARENTS);
     index_rows(batch, HF__STMT_LOCK_DEBOUNCED);

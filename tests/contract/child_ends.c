@@ -193,6 +193,23 @@ static void ends_that_come_together_are_counted_together(void **state)
     assert_non_null(strstr(held->mail[3].payload, "\"status\":\"failed\""));
 }
 
+static void a_parent_that_has_succeeded_gets_no_mail_and_others_theirs(void **state)
+{
+    hf_id children[2];
+    hf_trigger_spec specs[2] = { spec_of(CHILD), spec_of(CHILD) };
+    hf_transition t = turn_of(claim_new(), HF_TURN_SUCCEED);
+    hf_id waiting = waiting_parent(2, false, children);
+    (void)state;
+    t.children = specs;
+    t.child_count = 2;
+    commit(&t);
+    end_together(claim_of(CHILD, 4), HF_TURN_SUCCEED);
+    assert_int_equal(mail_of(t.run), 0);
+    assert_int_equal(mail_of(waiting), 2);
+    assert_int_equal(claim_parent()->mail_count, 2);
+    assert_int_equal(claim_of(CHILD, 1)->count, 0);
+}
+
 /* All that the end of a child has written, without what is its own. */
 static const char *written_of(hf_id child)
 {
@@ -365,6 +382,7 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(a_purged_childs_end_stays_with_its_parent),
     CONTRACT_TEST(a_deleted_child_that_its_parent_waits_for_untold_is_not_purged),
     CONTRACT_TEST(ends_that_come_together_are_counted_together),
+    CONTRACT_TEST(a_parent_that_has_succeeded_gets_no_mail_and_others_theirs),
     CONTRACT_TEST(an_end_is_written_alike_whatever_ends_beside_it),
     CONTRACT_TEST(a_restored_child_is_not_told_again_by_the_short_way_either),
     CONTRACT_TEST(failures_that_come_together_wake_a_parent_that_asked_for_it),

@@ -37,13 +37,13 @@ AND (o.event_seq = 3
      OR NOT EXISTS (SELECT 1 FROM holdfast.signal s WHERE s.run_id = o.parent AND s.id = o.mail OFFSET 0))
 
 -- name: finish_children
--- The short way for a holder's commit that ends a child, whose parent is locked: checks the fence, writes the end, its
--- journal line and the mail for the parent at once; no payload, no mail. An end that is not given back goes the long way.
--- `mailed`: the mail was new to the parent; a child that was retried has ended before. No other flush writes to a mailbox
--- whose run is locked, so looking before is enough; and a child whose third journal line is its end was created and
--- started, and has told nothing before. Arrays are sorted by (tenant, id). The parent is compared in a form that no index
--- answers: it has ten thousand children. The time is not joined, as in finish_runs. Served by the primary keys of run and
--- signal. Serves: commit.
+-- The short way for a holder's commit that ends a child: checks the fence, writes the end, its journal line and the mail for
+-- the parent at once; no payload, no mail. The parent is locked before it, or after it by await_parents. An end that is not
+-- given back goes the long way. `mailed`: the mail was new to the parent; a child that was retried has ended before. Who writes
+-- this mail has the child locked, so looking before is enough, unless this has waited for that lock: then the primary key
+-- refuses the mail, and the flush is done again. A child whose third journal line is its end was created and started, and has
+-- told nothing before. Arrays are sorted by (tenant, id). The parent is compared in a form that no index answers: it has ten
+-- thousand children. The time is not joined, as in finish_runs. Served by the primary keys of run and signal. Serves: commit.
 -- takes: rows (tenant int, id uuid, version bigint, status int, name text, worker text, state text, result text,
 --   error text, error_code text, last_error text, parent uuid, mail text, mail_name text, payload text)
 -- gives: (id uuid, watched int, mailed bool)
@@ -81,6 +81,14 @@ SELECT o.id, o.watched::int,
        -- include: mail_is_new
   FROM ok o;
 
+-- piece: what_decides
+-- Of a run and its workflow, what is needed to decide on it.
+r.tenant_id, r.id, w.name, r.lane, r.priority, r.status, r.watched, r.pause_requested, r.wake_on_failure,
+r.has_mail, r.attempt, r.version, r.revision, r.event_seq, r.wait_count, r.run_at, r.due_at,
+r.timeout_at, r.started_at, r.paused_at, r.finished_at, r.deleted_at, r.delete_reason, r.parent, r.root,
+r.key, r.leased_by, r.last_worker, r.waiting_kind, r.waiting_token, r.waiting_until, r.last_signal,
+r.active_task, w.max_running IS NOT NULL, r.trace
+
 -- name: lock_runs
 -- Locks the runs that a flush touches and reads what is needed to decide. First of all statements: what follows sees
 -- mailboxes as they are under the lock. One that is not given back is locked by somebody else, or does not exist.
@@ -92,15 +100,30 @@ SELECT o.id, o.watched::int,
 --   deleted_at bigint, delete_reason text, parent uuid, root uuid, key text, leased_by text, last_worker text,
 --   waiting_kind text, waiting_token text, waiting_until bigint, last_signal text, active_task uuid, limited bool,
 --   trace text)
-SELECT r.tenant_id, r.id, w.name, r.lane, r.priority, r.status, r.watched, r.pause_requested, r.wake_on_failure,
-       r.has_mail, r.attempt, r.version, r.revision, r.event_seq, r.wait_count, r.run_at, r.due_at,
-       r.timeout_at, r.started_at, r.paused_at, r.finished_at, r.deleted_at, r.delete_reason, r.parent, r.root,
-       r.key, r.leased_by, r.last_worker, r.waiting_kind, r.waiting_token, r.waiting_until, r.last_signal,
-       r.active_task, w.max_running IS NOT NULL, r.trace
+SELECT
+       -- include: what_decides
   FROM unnest($1::int[], $2::uuid[]) AS n(tenant, id)
   JOIN holdfast.run r ON r.tenant_id = ANY (ARRAY[n.tenant]) AND r.id = n.id
   JOIN holdfast.workflow w ON w.id = r.workflow_id
    FOR NO KEY UPDATE OF r SKIP LOCKED;
+
+-- name: await_parents
+-- Locks the parents of children whose ends this flush has written, and waits for those who have one locked: they are about to
+-- commit, if they are flushes like this one. Last of all locks, so that who waits holds nobody up but for a moment. Arrays are
+-- sorted by (tenant, id). Served by the primary key of run. Serves: commits that end a child.
+-- takes: rows (tenant int, id uuid)
+-- gives: (tenant int, id uuid, workflow text, lane int, priority int, status int, watched int, pause_requested bool,
+--   wake_on_failure bool, has_mail bool, attempt int, version bigint, revision bigint, event_seq bigint, wait_count
+--   int, run_at bigint, due_at bigint, timeout_at bigint, started_at bigint, paused_at bigint, finished_at bigint,
+--   deleted_at bigint, delete_reason text, parent uuid, root uuid, key text, leased_by text, last_worker text,
+--   waiting_kind text, waiting_token text, waiting_until bigint, last_signal text, active_task uuid, limited bool,
+--   trace text)
+SELECT
+       -- include: what_decides
+  FROM unnest($1::int[], $2::uuid[]) AS n(tenant, id)
+  JOIN holdfast.run r ON r.tenant_id = ANY (ARRAY[n.tenant]) AND r.id = n.id
+  JOIN holdfast.workflow w ON w.id = r.workflow_id
+   FOR NO KEY UPDATE OF r;
 
 -- name: lock_parents
 -- Locks the parents of runs that end in this flush, as lock_runs does. One parent may come back several times.
@@ -112,11 +135,8 @@ SELECT r.tenant_id, r.id, w.name, r.lane, r.priority, r.status, r.watched, r.pau
 --   deleted_at bigint, delete_reason text, parent uuid, root uuid, key text, leased_by text, last_worker text,
 --   waiting_kind text, waiting_token text, waiting_until bigint, last_signal text, active_task uuid, limited bool,
 --   trace text)
-SELECT r.tenant_id, r.id, w.name, r.lane, r.priority, r.status, r.watched, r.pause_requested, r.wake_on_failure,
-       r.has_mail, r.attempt, r.version, r.revision, r.event_seq, r.wait_count, r.run_at, r.due_at,
-       r.timeout_at, r.started_at, r.paused_at, r.finished_at, r.deleted_at, r.delete_reason, r.parent, r.root,
-       r.key, r.leased_by, r.last_worker, r.waiting_kind, r.waiting_token, r.waiting_until, r.last_signal,
-       r.active_task, w.max_running IS NOT NULL, r.trace
+SELECT
+       -- include: what_decides
   FROM (SELECT n.tenant, n.id,
                (SELECT o.parent FROM holdfast.run o WHERE o.tenant_id = n.tenant AND o.id = n.id) AS parent
           FROM unnest($1::int[], $2::uuid[]) AS n(tenant, id) OFFSET 0) c

@@ -20,8 +20,8 @@ VALUES (CASE WHEN changes() = 1 THEN ?2 END, (SELECT event_seq FROM run WHERE te
 SELECT id, watched FROM run WHERE changes() = 1 AND tenant_id = ?1 AND id = ?2;
 
 -- name: finish_children
--- The short way for a holder's commit that ends a child, whose parent is locked: checks the fence, writes the end, its
--- journal line and the mail for the parent at once; no payload, no mail. An end that is not given back goes the long way.
+-- The short way for a holder's commit that ends a child: checks the fence, writes the end, its journal line and the mail for
+-- the parent at once; no payload, no mail. An end that is not given back goes the long way.
 -- `mailed`: the mail was new to the parent, which here is said by a second line; a child that was retried has ended before.
 -- Arrays are sorted by (tenant, id). Served by the primary key of run. Serves: commit.
 -- takes: rows (tenant int, id uuid, version bigint, status int, name text, worker text, state text, result text,
@@ -45,6 +45,14 @@ VALUES (?1, ?12, CASE WHEN changes() = 1 AND ?15 IS NOT NULL THEN ?13 END, 'chil
         holdfast_now(), holdfast_now());
 SELECT ?2, 0, 1 WHERE changes() = 1;
 
+-- piece: what_decides
+-- Of a run and its workflow, what is needed to decide on it.
+r.tenant_id, r.id, w.name, r.lane, r.priority, r.status, r.watched, r.pause_requested, r.wake_on_failure,
+r.has_mail, r.attempt, r.version, r.revision, r.event_seq, r.wait_count, r.run_at, r.due_at,
+r.timeout_at, r.started_at, r.paused_at, r.finished_at, r.deleted_at, r.delete_reason, r.parent, r.root,
+r.key, r.leased_by, r.last_worker, r.waiting_kind, r.waiting_token, r.waiting_until, r.last_signal,
+r.active_task, w.max_running IS NOT NULL, r.trace
+
 -- name: lock_runs
 -- Locks the runs that a flush touches and reads what is needed to decide. First of all statements: what follows sees
 -- mailboxes as they are under the lock. One that is not given back is locked by somebody else, or does not exist.
@@ -56,11 +64,23 @@ SELECT ?2, 0, 1 WHERE changes() = 1;
 --   deleted_at bigint, delete_reason text, parent uuid, root uuid, key text, leased_by text, last_worker text,
 --   waiting_kind text, waiting_token text, waiting_until bigint, last_signal text, active_task uuid, limited bool,
 --   trace text)
-SELECT r.tenant_id, r.id, w.name, r.lane, r.priority, r.status, r.watched, r.pause_requested, r.wake_on_failure,
-       r.has_mail, r.attempt, r.version, r.revision, r.event_seq, r.wait_count, r.run_at, r.due_at,
-       r.timeout_at, r.started_at, r.paused_at, r.finished_at, r.deleted_at, r.delete_reason, r.parent, r.root,
-       r.key, r.leased_by, r.last_worker, r.waiting_kind, r.waiting_token, r.waiting_until, r.last_signal,
-       r.active_task, w.max_running IS NOT NULL, r.trace
+SELECT
+       -- include: what_decides
+  FROM run r JOIN workflow w ON w.id = r.workflow_id
+ WHERE r.tenant_id = ?1 AND r.id = ?2;
+
+-- name: await_parents
+-- Reads the parents of children whose ends this flush has written. Served by the primary key of run. Serves: commits that end
+-- a child.
+-- takes: rows (tenant int, id uuid)
+-- gives: (tenant int, id uuid, workflow text, lane int, priority int, status int, watched int, pause_requested bool,
+--   wake_on_failure bool, has_mail bool, attempt int, version bigint, revision bigint, event_seq bigint, wait_count
+--   int, run_at bigint, due_at bigint, timeout_at bigint, started_at bigint, paused_at bigint, finished_at bigint,
+--   deleted_at bigint, delete_reason text, parent uuid, root uuid, key text, leased_by text, last_worker text,
+--   waiting_kind text, waiting_token text, waiting_until bigint, last_signal text, active_task uuid, limited bool,
+--   trace text)
+SELECT
+       -- include: what_decides
   FROM run r JOIN workflow w ON w.id = r.workflow_id
  WHERE r.tenant_id = ?1 AND r.id = ?2;
 
@@ -74,11 +94,8 @@ SELECT r.tenant_id, r.id, w.name, r.lane, r.priority, r.status, r.watched, r.pau
 --   deleted_at bigint, delete_reason text, parent uuid, root uuid, key text, leased_by text, last_worker text,
 --   waiting_kind text, waiting_token text, waiting_until bigint, last_signal text, active_task uuid, limited bool,
 --   trace text)
-SELECT r.tenant_id, r.id, w.name, r.lane, r.priority, r.status, r.watched, r.pause_requested, r.wake_on_failure,
-       r.has_mail, r.attempt, r.version, r.revision, r.event_seq, r.wait_count, r.run_at, r.due_at,
-       r.timeout_at, r.started_at, r.paused_at, r.finished_at, r.deleted_at, r.delete_reason, r.parent, r.root,
-       r.key, r.leased_by, r.last_worker, r.waiting_kind, r.waiting_token, r.waiting_until, r.last_signal,
-       r.active_task, w.max_running IS NOT NULL, r.trace
+SELECT
+       -- include: what_decides
   FROM run c JOIN run r ON r.tenant_id = c.tenant_id AND r.id = c.parent JOIN workflow w ON w.id = r.workflow_id
  WHERE c.tenant_id = ?1 AND c.id = ?2;
 
