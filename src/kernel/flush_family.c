@@ -187,19 +187,30 @@ static const char *end_name(const struct hf__row *row)
     return hf_status_finished(row->status) ? hf_status_name(row->status) : "deleted";
 }
 
+static void add_member(struct hf__buffer *json, const char *name, const char *value)
+{
+    hf__buffer_add_text(json, name);
+    hf__buffer_add_text(json, value);
+}
+
+/* Thousands of these come at a time. */
 const char *hf__end_payload(struct hf__batch *batch, const struct hf__end *end)
 {
     char id[HF_ID_TEXT];
     hf_id_format(*end->run, id);
     struct hf__buffer json = { 0 };
-    hf__buffer_addf(&json, "{\"run\":\"%s\",\"workflow\":\"%s\",\"status\":\"%s\",\"key\":", id,
-                    end->workflow, end->status);
-    if (end->key)
+    add_member(&json, "{\"run\":\"", id);
+    add_member(&json, "\",\"workflow\":\"", end->workflow);
+    add_member(&json, "\",\"status\":\"", end->status);
+    if (end->key) {
+        hf__buffer_add_text(&json, "\",\"key\":");
         hf__buffer_add_json_string(&json, end->key, strlen(end->key));
-    else
-        hf__buffer_add_text(&json, "null");
-    hf__buffer_addf(&json, ",\"result\":%s,\"error\":%s}", end->result ? end->result : "null",
-                    end->error ? end->error : "null");
+    } else {
+        hf__buffer_add_text(&json, "\",\"key\":null");
+    }
+    add_member(&json, ",\"result\":", end->result ? end->result : "null");
+    add_member(&json, ",\"error\":", end->error ? end->error : "null");
+    hf__buffer_add_text(&json, "}");
     char *payload = json.failed ? NULL : hf__arena_strdup(batch->arena, json.data);
     hf__buffer_free(&json);
     if (!payload)
@@ -209,9 +220,15 @@ const char *hf__end_payload(struct hf__batch *batch, const struct hf__end *end)
 
 const char *hf__end_mail_id(struct hf__batch *batch, hf_id run)
 {
-    char id[HF_ID_TEXT];
-    hf_id_format(run, id);
-    return hf__batch_printf(batch, CHILD_MAIL "%s", id);
+    const size_t prefix = strlen(CHILD_MAIL);
+    char *id = hf__arena_alloc(batch->arena, prefix + HF_ID_TEXT);
+    if (!id) {
+        batch->failed = true;
+        return NULL;
+    }
+    memcpy(id, CHILD_MAIL, prefix);
+    hf_id_format(run, id + prefix);
+    return id;
 }
 
 static void mail_parent(struct hf__batch *batch, const struct hf__row *row,

@@ -61,16 +61,17 @@ static bool grow(struct hf__idmap *map)
 
 bool hf__idmap_put(struct hf__idmap *map, hf_id id, void *value)
 {
-    if (map->count) {
-        struct hf__idmap_slot *present = &map->slots[find_slot(map, id)];
-        if (present->value) {
-            present->value = value;
-            return true;
-        }
+    size_t at = map->capacity ? find_slot(map, id) : 0;
+    if (map->capacity && map->slots[at].value) {
+        map->slots[at].value = value;
+        return true;
     }
-    if ((map->count + 1) * 4 > map->capacity * 3 && !grow(map))
-        return false;
-    map->slots[find_slot(map, id)] = (struct hf__idmap_slot){ .id = id, .value = value };
+    if ((map->count + 1) * 4 > map->capacity * 3) {
+        if (!grow(map))
+            return false;
+        at = find_slot(map, id);
+    }
+    map->slots[at] = (struct hf__idmap_slot){ .id = id, .value = value };
     map->count++;
     return true;
 }
