@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <malloc.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@
 #define STEPS_THREADS 64
 #define WARM_UP 20000 /* runs */
 #define SLEEP_FOR 10  /* seconds of watching */
+#define HANDS_MOST 16 /* more processes of a fan-out */
 
 struct stage {
     atomic_long finished;
@@ -134,24 +136,53 @@ void bench_steps(struct bench *bench)
     end(worker, thread);
 }
 
+/* Another process that works until it is killed. */
+static pid_t hire(struct bench *bench, struct stage *stage)
+{
+    pid_t hand = fork();
+    if (hand == 0) {
+        bench_open(bench);
+        bench_work(new_worker(bench, stage, noop, 0));
+        _exit(1);
+    }
+    return hand;
+}
+
+static void dismiss(pid_t hand)
+{
+    kill(hand, SIGKILL);
+    waitpid(hand, NULL, 0);
+}
+
+/* With so many more processes as there are callers. */
 void bench_fan_out(struct bench *bench)
 {
     static struct stage stage;
     pthread_t thread;
     hf_error err;
     hf_triggered out;
+    hf_run *run = NULL;
     hf_trigger_spec spec = HF_TRIGGER_INIT;
-    bench_open(bench);
+    pid_t hands[HANDS_MOST];
+    int others = bench->callers < HANDS_MOST ? bench->callers : HANDS_MOST;
     stage.children = bench->count;
+    for (int i = 0; i < others; i++)
+        hands[i] = hire(bench, &stage);
+    bench_open(bench);
     hf_worker *worker = new_worker(bench, &stage, noop, 0);
     spec.workflow = "bench.fan.v1";
     pthread_create(&thread, NULL, bench_work, worker);
-    bench_nap(300);
+    bench_nap(others ? 1000 : 300);
     double from = bench_seconds();
-    if (hf_trigger(bench->client, &out, &spec, &err) != HF_OK)
-        bench_die("trigger", &err);
-    bench_await(&stage.finished, bench->count + 1);
+    if (hf_trigger(bench->client, &out, &spec, &err) != HF_OK ||
+        hf_wait(bench->client, &run, out.id, HF_MINUTES(10), &err) != HF_OK)
+        bench_die("fan-out", &err);
+    if (run->status != HF_SUCCEEDED)
+        fprintf(stderr, "the fan-out failed: %s\n", run->last_error);
     bench_rate(bench, "fan_out", bench->count, bench_seconds() - from);
+    hf_run_free(run);
+    for (int i = 0; i < others; i++)
+        dismiss(hands[i]);
     end(worker, thread);
 }
 

@@ -37,7 +37,8 @@ static const struct workload workloads[] = {
     { "first_claim", 1, 0, bench_first_claim, "opening a store to the first handler" },
     { "steps", 3000, 64, bench_steps,
       "functions of 10 no-op steps, each durable before the next; per_second counts steps" },
-    { "fan_out", 10000, 0, bench_fan_out, "one function and so many children, until all is done" },
+    { "fan_out", 10000, 0, bench_fan_out,
+      "one function and so many children, with CALLERS more worker processes" },
     { "asleep", 100000, 0, bench_asleep,
       "cost, memory and threads of a worker while so many runs sleep" },
 };

@@ -127,7 +127,8 @@ typedef enum hf_wait_for {
 
 /* Starts runs whose ends can be waited for, and that are cancelled with this one. All of them or none are accepted; `ids` has
  * room for `count` ids, at most 1,000,000. More than 4,000 that differ in nothing but priority, trace and input are written in
- * portions: the first are at work while the rest is written, and a worker that dies meanwhile leaves the rest to the next. */
+ * portions: the first are at work while the rest is written, and a worker that dies meanwhile leaves the rest to the next.
+ * HF_TOO_LARGE: more than 25,000 that differ in more. */
 HF_PUBLIC hf_code hf_children_start(hf_ctx *ctx, const char *name, const hf_trigger_spec *specs,
                                     size_t count, hf_id *ids) HF_MUST_CHECK;
 /* HF_TIMEOUT when `timeout` us (0: none) have passed first; `ends` has room for `count`, in the order of `ids`, which are

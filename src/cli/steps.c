@@ -9,14 +9,18 @@
 #include <jansson.h>
 #include <string.h>
 
-/* Ids and ends of many children are not to be read at a glance: how many, and how they ended. */
+/* Ids and ends of many children are not to be read at a glance: how many, and how they ended. NULL: it says neither, or there is
+ * no memory. */
 static char *children_text(const struct hf__step_line *step)
 {
     json_t *array = json_loads(step->output, 0, NULL);
     int64_t counts[HF_STATUS_COUNT] = { 0 };
     struct hf__buffer text = { 0 };
-    struct hf__brood brood = { 0 };
-    hf__brood_read(array, &brood);
+    struct hf__brood brood;
+    if (!hf__brood_read(array, &brood)) {
+        json_decref(array);
+        return NULL;
+    }
     if (brood.started < brood.count)
         hf__buffer_addf(&text, "%zu of ", brood.started);
     hf__buffer_addf(&text, "%zu %s", brood.count, brood.count == 1 ? "child" : "children");
@@ -41,8 +45,11 @@ char *cli_step_outcome(struct cli_session *session, const struct hf__step_line *
         cli_until_text(session, step->until, until);
         return hf__strdup(until);
     }
-    if (!step->error && step->output && step->op && strncmp(step->op, "children", 8) == 0)
-        return children_text(step);
+    bool of_children =
+        !step->error && step->output && step->op && strncmp(step->op, "children", 8) == 0;
+    char *children = of_children ? children_text(step) : NULL;
+    if (children)
+        return children;
     const char *text = step->error ? step->error : step->output;
     return cli_clean_line(text && strcmp(text, "null") != 0 ? text : "");
 }

@@ -18,12 +18,15 @@ bool hf__brood_read(const json_t *output, struct hf__brood *brood)
     const char *first = json_string_value(json_object_get(output, "first"));
     json_int_t count = json_integer_value(json_object_get(output, "count"));
     json_int_t started = json_integer_value(json_object_get(output, "started"));
-    if (json_is_array(output)) {
-        *brood = (struct hf__brood){ .count = json_array_size(output),
-                                     .started = json_array_size(output) };
-        return true;
+    size_t listed = json_array_size(output);
+    struct hf__brood read = { .count = listed, .started = listed };
+    if (!json_is_array(output)) {
+        if (!first || !hf_id_parse(first, &read.first) || started <= 0 || started > count ||
+            count > HF__BROOD_MOST)
+            return false;
+        read.count = (size_t)count;
+        read.started = (size_t)started;
     }
-    brood->count = (size_t)count;
-    brood->started = (size_t)started;
-    return first && hf_id_parse(first, &brood->first) && started > 0 && started <= count;
+    *brood = read;
+    return true;
 }

@@ -9,6 +9,8 @@
 
 #include <jansson.h>
 
+#define HF__BROOD_MOST 1000000
+
 struct hf__brood {
     hf_id first;
     size_t count;
@@ -17,7 +19,7 @@ struct hf__brood {
 
 /* To be freed; NULL: no memory. */
 char *hf__brood_write(const struct hf__brood *brood);
-/* Takes either form; of a list, only the number is read. False: it is neither. */
+/* Takes either form; of a list, only the number is read. False, and nothing is set: it is neither. */
 bool hf__brood_read(const json_t *output, struct hf__brood *brood);
 
 #endif

@@ -52,7 +52,7 @@ static hf_code keep(struct fork *fork, hf_new_event event, hf_error *err)
     return HF_OK;
 }
 
-/* Children belong to the old run, and so do their ends. `children` remembers the ids that it started, `children_wait` the
+/* Children belong to the old run, and so do their ends. `children` remembers those that it started, `children_wait` the
  * ends that it has seen, null for those that were still missing. */
 static void note_children(struct fork *fork, const hf_new_event *event)
 {

@@ -14,10 +14,11 @@
 #include <string.h>
 
 enum {
-    CHILDREN_MOST = 1000000, /* of one call */
     PORTION =
         4000, /* of one commit, if they are alike: these are at work while the rest is written */
-    SIMULATED_PORTION = 2 /* for families as small as the simulator's */
+    SIMULATED_PORTION = 2,    /* for families as small as the simulator's */
+    NOT_ALIKE_MOST = 25000,   /* of one call, and one commit */
+    ID_BYTES = HF_ID_TEXT + 2 /* in a list */
 };
 
 /* ---- Starting ---- */
@@ -110,7 +111,7 @@ static hf_code read_ids(hf_ctx *ctx, const struct hf__entry *entry, hf_id *ids, 
 
 static char *write_output(const hf_ctx *ctx, const hf_id *ids, size_t count, size_t started)
 {
-    if (count <= portion_of(ctx))
+    if (count <= portion_of(ctx) && count * ID_BYTES <= hf__function_max_payload(ctx) / 2)
         return write_ids(ids, count);
     return hf__brood_write(&(struct hf__brood){ ids[0], count, started });
 }
@@ -143,7 +144,13 @@ static hf_code start_rest(hf_ctx *ctx, const char *full, const hf_trigger_spec *
     hf_code code = hf__function_check(ctx, &whole);
     if (code != HF_OK)
         return code;
-    size_t portion = hf__children_are_alike(specs, count) ? portion_of(ctx) : count;
+    bool alike = hf__children_are_alike(specs, count);
+    if (!alike && count > NOT_ALIKE_MOST)
+        return hf__fail(&ctx->function->error, HF_TOO_LARGE,
+                        "more than %d children that differ in more than priority, trace and input: "
+                        "start them in several calls",
+                        NOT_ALIKE_MOST);
+    size_t portion = alike ? portion_of(ctx) : count;
     do {
         size_t left = count - started;
         hf_transition some = { .children = started ? specs + started : specs,
@@ -163,10 +170,10 @@ hf_code hf_children_start(hf_ctx *ctx, const char *name, const hf_trigger_spec *
     hf_code code = hf__function_call(ctx, "children", name, &full, &entry);
     if (code != HF_OK)
         return code;
-    if (count > CHILDREN_MOST || (count && (!specs || !ids)))
-        return hf__fail(&ctx->function->error, count > CHILDREN_MOST ? HF_TOO_LARGE : HF_INVALID,
+    if (count > HF__BROOD_MOST || (count && (!specs || !ids)))
+        return hf__fail(&ctx->function->error, count > HF__BROOD_MOST ? HF_TOO_LARGE : HF_INVALID,
                         "hf_children_start takes specs and ids of at most %d children",
-                        CHILDREN_MOST);
+                        HF__BROOD_MOST);
     if (entry)
         code = read_ids(ctx, entry, ids, count, &started);
     else
@@ -497,10 +504,10 @@ hf_code hf_children_wait(hf_ctx *ctx, const char *name, const hf_id *ids, size_t
     hf_code code = hf__function_call(ctx, "children_wait", name, &full, &entry);
     if (code != HF_OK)
         return code;
-    if (count > CHILDREN_MOST)
+    if (count > HF__BROOD_MOST)
         return hf__function_end(ctx, HF_PERMANENT,
                                 "\"%s\" waits for more than %d children in one call", full,
-                                CHILDREN_MOST);
+                                HF__BROOD_MOST);
     struct wait wait = { .ctx = ctx, .ids = ids, .ends = ends, .count = count };
     if (entry && entry->status != HF__ENTRY_WAITING)
         return recall(&wait, entry);

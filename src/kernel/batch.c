@@ -58,6 +58,19 @@ void hf__batch_sort(struct hf__batch *batch, enum hf__stmt stmt)
               by_tenant_and_id);
 }
 
+static int by_tenant_and_id_backwards(const void *left, const void *right)
+{
+    return by_tenant_and_id(right, left);
+}
+
+void hf__batch_sort_backwards(struct hf__batch *batch, enum hf__stmt stmt)
+{
+    struct hf__table *in = &batch->sheets[stmt].in;
+    if (in->nrows > 1)
+        qsort(in->cells, (size_t)in->nrows, sizeof *in->cells * (size_t)in->ncolumns,
+              by_tenant_and_id_backwards);
+}
+
 struct hf__row *hf__batch_row(struct hf__batch *batch, hf_id id)
 {
     return hf_id_is_zero(id) ? NULL : hf__idmap_get(&batch->rows, id);

@@ -58,6 +58,8 @@ hf_code hf__batch_send_all(struct hf__batch *batch, const enum hf__stmt *stmts, 
 /* Sorts the parameters by (tenant, id): statements that lock as they write do so in one order, so that two flushes cannot
  * wait for each other. */
 void hf__batch_sort(struct hf__batch *batch, enum hf__stmt stmt);
+/* The same, the newest first. */
+void hf__batch_sort_backwards(struct hf__batch *batch, enum hf__stmt stmt);
 
 struct hf__row *hf__batch_row(struct hf__batch *batch, hf_id id);
 /* The row of the run that the operation names, if it is its own tenant's: another one's may be locked by this flush, too. */
@@ -162,9 +164,7 @@ bool hf__commit_is_child_end(const struct hf__op *op);
 void hf__fill_end(struct hf__cell *c, const struct hf__op *op);
 /* Writes the plain ends of children. Once it is answered and their parents are locked, hf__child_ends_tell tells those. */
 hf_code hf__child_ends_send(struct hf__batch *batch, hf_error *err);
-void hf__child_ends_tell(struct hf__batch *batch);
-/* For a while, parents are locked before the ends of their children are written. */
-void hf__be_wary(struct hf__flusher *flusher);
+hf_code hf__child_ends_tell(struct hf__batch *batch, hf_error *err);
 
 /* A run to insert. `parent` NULL: none. */
 struct hf__new_run {

@@ -10,6 +10,7 @@
 #include "util/id.h"
 
 #define CONFLICT_TRIES 5 /* of a flush that lost against another one */
+#define WARY_FOR 100     /* flushes */
 
 void hf__flusher_init(struct hf__flusher *flusher, const struct hf__driver *driver,
                       struct hf__conn *conn)
@@ -135,21 +136,18 @@ static void ask_lock(struct hf__batch *batch, struct hf__op *op, hf_id id)
     }
 }
 
-/* Who has written the ends of children may wait for their parents, and is waited for no longer than a commit takes: many who
- * end children of one parent work side by side. Not where something else is locked: that would be held meanwhile. */
+/* A flush of nothing but ends of children writes them first, and then waits for their parents: many who end children of one
+ * parent work side by side. Whatever else a flush writes locks runs as well, and who waits for a parent would keep those. */
 static bool ends_come_first(const struct hf__batch *batch)
 {
-    bool any = false;
     if (batch->flusher->wary > 0) {
         batch->flusher->wary--;
         return false;
     }
-    for (size_t i = 0; i < batch->count; i++) {
-        if (takes_long_way(batch->ops[i]) || is_looked_for(batch->ops[i]))
+    for (size_t i = 0; i < batch->count; i++)
+        if (!hf__commit_is_child_end(batch->ops[i]))
             return false;
-        any |= hf__commit_is_child_end(batch->ops[i]);
-    }
-    return any;
+    return true;
 }
 
 /* First pass: who waits, who needs a lock and what must be read. */
@@ -312,11 +310,11 @@ static hf_code send_writes(struct hf__batch *batch, hf_error *err)
         HF__STMT_CREATE_WORKFLOW,     HF__STMT_ENSURE_LANES,    HF__STMT_INSERT_PLAIN_RUNS,
         HF__STMT_INSERT_RUNS,         HF__STMT_INSERT_CHILDREN, HF__STMT_INSERT_DEBOUNCED,
         HF__STMT_INSERT_FIRST_EVENTS, HF__STMT_INSERT_TAGS,     HF__STMT_CONSUME_SIGNALS,
-        HF__STMT_CONSUME_ENDS,        HF__STMT_BLAME_SIGNALS,   HF__STMT_CANCEL_TIMERS,
-        HF__STMT_PUT_TIMERS,          HF__STMT_INSERT_SIGNALS,  HF__STMT_ANNOUNCE_OUTBOX,
-        HF__STMT_TRY_ANNOUNCE,        HF__STMT_INSERT_OUTBOX,   HF__STMT_UPDATE_TASKS,
-        HF__STMT_WITHDRAW_TASKS,      HF__STMT_REOPEN_TASKS,    HF__STMT_INSERT_TASKS,
-        HF__STMT_CANCEL_TASKS,
+        HF__STMT_CONSUME_ENDS,        HF__STMT_INSERT_ENDS,     HF__STMT_BLAME_SIGNALS,
+        HF__STMT_CANCEL_TIMERS,       HF__STMT_PUT_TIMERS,      HF__STMT_INSERT_SIGNALS,
+        HF__STMT_ANNOUNCE_OUTBOX,     HF__STMT_TRY_ANNOUNCE,    HF__STMT_INSERT_OUTBOX,
+        HF__STMT_UPDATE_TASKS,        HF__STMT_WITHDRAW_TASKS,  HF__STMT_REOPEN_TASKS,
+        HF__STMT_INSERT_TASKS,        HF__STMT_CANCEL_TASKS,
     };
     hf__batch_sort(batch, HF__STMT_FINISH_RUNS);
     hf__batch_sort(batch, HF__STMT_SAVE_STEPS);
@@ -427,7 +425,7 @@ static hf_code end_children(struct hf__batch *batch, hf_error *err)
     if (code == HF_OK)
         code = hf__read_locked(batch, err);
     if (code == HF_OK)
-        hf__child_ends_tell(batch);
+        code = hf__child_ends_tell(batch, err);
     if (code == HF_OK)
         write_rows(batch);
     return code;
@@ -444,7 +442,7 @@ static hf_code read_and_decide(struct hf__batch *batch, hf_error *err)
     if (code == HF_OK && batch->sheets[HF__STMT_FINISH_CHILDREN].in.nrows > 0)
         code = batch->flusher->driver->sync(batch->flusher->conn, err);
     if (code == HF_OK)
-        hf__child_ends_tell(batch);
+        code = hf__child_ends_tell(batch, err);
     if (code == HF_OK)
         write_rows(batch);
     return code;
@@ -457,15 +455,15 @@ static hf_code run_batch(struct hf__batch *batch, bool *unknown, hf_error *err)
     hf_code code = batch->failed ? hf__nomem(err) : driver->begin(batch->flusher->conn, err);
     if (code == HF_OK && reads)
         code = batch->flusher->ends_first ? end_children(batch, err) : read_and_decide(batch, err);
-    if (code == HF_OK && !batch->redo) {
+    if (code == HF_OK) {
         hf__idmap_free(&batch->decided);
         hf__idmap_init(&batch->decided);
         fill_short(batch);
         code = batch->failed ? hf__nomem(err) : send_writes(batch, err);
     }
-    if (code == HF_OK && !batch->redo)
+    if (code == HF_OK)
         code = check_inserted(batch, err);
-    if (code == HF_OK && !batch->redo)
+    if (code == HF_OK)
         code = hf__check_announced(batch, err);
     if (code != HF_OK || batch->redo) {
         driver->rollback(batch->flusher->conn);
@@ -511,12 +509,13 @@ static bool lost_a_lane(struct hf__flusher *flusher, const hf_error *err)
     return lost;
 }
 
-/* Somebody keeps a parent locked, or has told it of the same child meanwhile. */
+/* Somebody keeps a parent locked, or two wait for each other's. Whatever it was, parents are locked first now. */
 static bool lost_a_parent(struct hf__flusher *flusher, const hf_error *err)
 {
-    bool lost = flusher->ends_first && (hf__error_is_data(err) || hf__error_is_lock(err));
+    bool lost = flusher->ends_first &&
+                (hf__error_is_data(err) || hf__error_is_lock(err) || lost_a_race(err));
     if (lost)
-        hf__be_wary(flusher);
+        flusher->wary = WARY_FOR;
     return lost;
 }
 
@@ -542,7 +541,7 @@ hf_code hf__flush(struct hf__flusher *flusher, struct hf__op **ops, size_t count
     for (int tries = 0; tries < CONFLICT_TRIES; tries++) {
         code = flush_once(flusher, ops, count, unknown, err);
         if (code == HF_OK || *unknown ||
-            !(lost_a_race(err) || lost_a_lane(flusher, err) || lost_a_parent(flusher, err)))
+            !(lost_a_parent(flusher, err) || lost_a_race(err) || lost_a_lane(flusher, err)))
             break;
     }
     if (code == HF_OK || *unknown || !(hf__error_is_data(err) || hf__error_is_lock(err)))

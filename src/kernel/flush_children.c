@@ -5,13 +5,6 @@
 
 #include "kernel/batch.h"
 
-#define WARY_FOR 100 /* flushes */
-
-void hf__be_wary(struct hf__flusher *flusher)
-{
-    flusher->wary = WARY_FOR;
-}
-
 /* Where the parent cannot be had at once, the long way knows what to do. */
 static void go_the_long_way(struct hf__op *op)
 {
@@ -25,46 +18,17 @@ static bool fails(const struct hf__op *op)
 
 static void fill(struct hf__batch *batch, struct hf__op *op)
 {
-    const hf_transition *t = op->commit.transition;
     const hf_run *child = op->commit.child;
-    const struct hf__row *parent = hf__batch_row(batch, child->parent);
-    bool first = batch->flusher->ends_first;
-    if (!first && (!parent || hf__batch_row(batch, t->run))) { /* which this flush may write, too */
+    bool locked = hf__batch_row(batch, child->parent) != NULL;
+    bool own = hf__batch_row(batch, op->commit.transition->run) != NULL; /* may be written, too */
+    if (!batch->flusher->ends_first && (!locked || own)) {
         go_the_long_way(op);
         return;
     }
-    struct hf__end end = {
-        .run = &t->run,
-        .workflow = child->workflow,
-        .key = child->key,
-        .status = fails(op) ? "failed" : "succeeded",
-        .result = fails(op) ? NULL : t->result,
-        .error = fails(op) ? t->error : NULL,
-    };
-    bool told = first || parent->status != HF_SUCCEEDED;
     struct hf__cell *c = hf__batch_add(batch, HF__STMT_FINISH_CHILDREN);
     hf__fill_end(c, op);
     c[11] = hf__uuid(&child->parent);
-    c[12] = hf__text(hf__end_mail_id(batch, t->run));
-    c[13] = hf__text(child->key ? child->key : child->workflow);
-    c[14] = hf__text(told ? hf__end_payload(batch, &end) : NULL);
     hf__alert_failed(batch, op);
-}
-
-/* That the mail was new may come with the end, or in a line of its own behind it. */
-static void take_answer(struct hf__batch *batch, const struct hf__cell *c)
-{
-    hf_id run = hf__as_uuid(c[0]);
-    struct hf__op *op = hf__idmap_get(&batch->fenced, run);
-    if (!op)
-        return;
-    if (!op->decided && op->commit.slot_lane)
-        hf__wake_slot(batch, op->commit.slot_lane);
-    if (hf__as_number(c[1]) >= 1)
-        hf__wake_watcher_of(batch, run);
-    hf__op_ok(op);
-    if (hf__as_number(c[2]))
-        hf__children_told(batch, hf__batch_row(batch, op->commit.child->parent), 1, fails(op));
 }
 
 hf_code hf__child_ends_send(struct hf__batch *batch, hf_error *err)
@@ -76,29 +40,97 @@ hf_code hf__child_ends_send(struct hf__batch *batch, hf_error *err)
     return hf__batch_send(batch, HF__STMT_FINISH_CHILDREN, err);
 }
 
-/* A parent that is gone, or that has succeeded, wants no mail: what was written for it is undone. */
-static bool wants_no_mail(struct hf__batch *batch, const struct hf__op *op)
+/* ---- Telling the parents, which are locked ---- */
+
+/* One that is gone, or has succeeded, wants to hear of nothing. */
+static struct hf__row *parent_of(struct hf__batch *batch, const struct hf__op *op)
 {
-    const struct hf__row *parent = hf__batch_row(batch, op->commit.child->parent);
-    return batch->flusher->ends_first && (!parent || parent->status == HF_SUCCEEDED);
+    struct hf__row *parent = hf__batch_row(batch, op->commit.child->parent);
+    return parent && parent->status != HF_SUCCEEDED ? parent : NULL;
 }
 
-void hf__child_ends_tell(struct hf__batch *batch)
+/* Of children that may have told before, as those that were retried: whose mail is there already? */
+static hf_code find_told(struct hf__batch *batch, hf_error *err)
 {
-    const struct hf__table *out = hf__batch_out(batch, HF__STMT_FINISH_CHILDREN);
-    for (size_t i = 0; i < batch->count; i++) {
-        const struct hf__op *op = batch->ops[i];
-        if (!op->again && hf__commit_is_child_end(op) && wants_no_mail(batch, op)) {
-            hf__be_wary(batch->flusher);
-            batch->redo = true;
-            return;
-        }
+    const struct hf__table *ends = hf__batch_out(batch, HF__STMT_FINISH_CHILDREN);
+    struct hf__sheet *find = &batch->sheets[HF__STMT_FIND_SIGNALS];
+    hf__table_init(&find->in, batch->arena, find->in.ncolumns);
+    hf__table_init(&find->out, batch->arena, find->out.ncolumns);
+    for (int i = 0; i < ends->nrows; i++) {
+        const struct hf__cell *end = hf__table_row(ends, i);
+        const struct hf__op *op = hf__idmap_get(&batch->fenced, hf__as_uuid(end[0]));
+        if (!op || !hf__as_number(end[2]) || !parent_of(batch, op))
+            continue;
+        struct hf__cell *c = hf__batch_add(batch, HF__STMT_FIND_SIGNALS);
+        c[0] = hf__number(op->tenant);
+        c[1] = hf__uuid(&op->commit.child->parent);
+        c[2] = hf__text(hf__end_mail_id(batch, op->commit.transition->run));
     }
-    for (int i = 0; i < out->nrows; i++)
-        take_answer(batch, hf__table_row(out, i));
-    for (size_t i = 0; i < batch->count; i++) {
+    hf_code code = hf__batch_send(batch, HF__STMT_FIND_SIGNALS, err);
+    if (code == HF_OK && find->in.nrows > 0)
+        code = batch->flusher->driver->sync(batch->flusher->conn, err);
+    return code;
+}
+
+static bool was_told(struct hf__batch *batch, const char *mail)
+{
+    const struct hf__table *told = hf__batch_out(batch, HF__STMT_FIND_SIGNALS);
+    for (int i = 0; i < told->nrows; i++)
+        if (strcmp(hf__as_text(hf__table_row(told, i)[1]), mail) == 0)
+            return true;
+    return false;
+}
+
+static void tell(struct hf__batch *batch, const struct hf__op *op, bool older)
+{
+    const hf_transition *t = op->commit.transition;
+    const hf_run *child = op->commit.child;
+    struct hf__row *parent = parent_of(batch, op);
+    const char *mail = parent ? hf__end_mail_id(batch, t->run) : NULL;
+    if (!mail || (older && was_told(batch, mail)))
+        return;
+    struct hf__end end = {
+        .run = &t->run,
+        .workflow = child->workflow,
+        .key = child->key,
+        .status = fails(op) ? "failed" : "succeeded",
+        .result = fails(op) ? NULL : t->result,
+        .error = fails(op) ? t->error : NULL,
+    };
+    struct hf__cell *c = hf__batch_add(batch, HF__STMT_INSERT_ENDS);
+    c[0] = hf__number(op->tenant);
+    c[1] = hf__uuid(&child->parent);
+    c[2] = hf__text(mail);
+    c[3] = hf__text(child->key ? child->key : child->workflow);
+    c[4] = hf__text(hf__end_payload(batch, &end));
+    c[5] = hf__number(fails(op));
+    hf__children_told(batch, parent, 1, fails(op));
+}
+
+static void take_answer(struct hf__batch *batch, const struct hf__cell *c)
+{
+    hf_id run = hf__as_uuid(c[0]);
+    struct hf__op *op = hf__idmap_get(&batch->fenced, run);
+    if (!op)
+        return;
+    if (op->commit.slot_lane)
+        hf__wake_slot(batch, op->commit.slot_lane);
+    if (hf__as_number(c[1]) >= 1)
+        hf__wake_watcher_of(batch, run);
+    hf__op_ok(op);
+    tell(batch, op, hf__as_number(c[2]) != 0);
+}
+
+hf_code hf__child_ends_tell(struct hf__batch *batch, hf_error *err)
+{
+    const struct hf__table *ends = hf__batch_out(batch, HF__STMT_FINISH_CHILDREN);
+    hf_code code = ends->nrows ? find_told(batch, err) : HF_OK;
+    for (int i = 0; code == HF_OK && i < ends->nrows; i++)
+        take_answer(batch, hf__table_row(ends, i));
+    for (size_t i = 0; code == HF_OK && i < batch->count; i++) {
         struct hf__op *op = batch->ops[i];
         if (!op->again && !op->decided && hf__commit_is_child_end(op))
             go_the_long_way(op); /* refused: there it is told why */
     }
+    return code;
 }

@@ -128,18 +128,26 @@ void hf__commit_prepare(struct hf__batch *batch, struct hf__op *op)
 
 /* ---- Refusals ---- */
 
-/* A holder is known by its version. A run that nobody holds may be committed on by two callers of one name at one version:
- * there the line itself must tell whose it is. */
-static bool journal_has_it(struct hf__batch *batch, const struct hf__op *op)
+/* A holder is known by its version. But it may go on several times at one, and a run that nobody holds may be committed on by
+ * two callers of one name: there the line itself must tell whose it is. */
+static bool is_its_line(const struct hf__op *op, const char *data)
 {
     const hf_transition *t = op->commit.transition;
-    const struct hf__table *found = hf__batch_out(batch, HF__STMT_FIND_COMMITTED);
+    const hf_new_event *step = t->turn == HF_TURN_GO_ON ? step_of(t) : NULL;
     char mark[HF_ID_TEXT];
+    if (step)
+        return strcmp(data, step->data ? step->data : "") == 0;
     hf_id_format(op->commit.mark, mark);
+    return !t->unleased || strstr(data, mark);
+}
+
+static bool journal_has_it(struct hf__batch *batch, const struct hf__op *op)
+{
+    const struct hf__table *found = hf__batch_out(batch, HF__STMT_FIND_COMMITTED);
     for (int i = 0; i < found->nrows; i++) {
         const struct hf__cell *c = hf__table_row(found, i);
-        if (hf_id_equal(hf__as_uuid(c[0]), t->run) &&
-            (!t->unleased || (!hf__is_null(c[1]) && strstr(hf__as_text(c[1]), mark))))
+        if (hf_id_equal(hf__as_uuid(c[0]), op->commit.transition->run) &&
+            is_its_line(op, hf__is_null(c[1]) ? "" : hf__as_text(c[1])))
             return true;
     }
     return false;

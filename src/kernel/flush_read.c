@@ -14,7 +14,7 @@ static hf_code ask_all(struct hf__batch *batch, hf_error *err)
         HF__STMT_FIND_TASKS,
     };
     const struct hf__driver *driver = batch->flusher->driver;
-    hf__batch_sort(batch, HF__STMT_AWAIT_PARENTS);
+    hf__batch_sort_backwards(batch, HF__STMT_AWAIT_PARENTS);
     hf_code code = hf__batch_send_all(batch, reads, sizeof reads / sizeof *reads, err);
     if (code == HF_OK)
         code = driver->send(batch->flusher->conn, HF__STMT_GET_NOW, NULL,

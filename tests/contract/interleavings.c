@@ -249,6 +249,22 @@ static void play_to_commit(struct actor *actor)
     pthread_mutex_unlock(&mutex);
 }
 
+/* Up to the statement behind this one. */
+static void play_past(struct actor *actor, enum hf__stmt stmt)
+{
+    actor->sent = HF__STMT_COUNT;
+    pthread_mutex_lock(&mutex);
+    while (!(actor->state == STOPPED && actor->sent == stmt)) {
+        if (actor->state == STOPPED) {
+            actor->state = RUNNING;
+            actor->go = true;
+            pthread_cond_broadcast(&changed);
+        }
+        pthread_cond_wait(&changed, &mutex);
+    }
+    pthread_mutex_unlock(&mutex);
+}
+
 static struct hf__op *cast(size_t actor, enum hf__op_kind kind)
 {
     actors[actor].lanes = NULL;
@@ -383,6 +399,50 @@ static void so_do_those_that_wait_for_their_parent_when_they_have_ended(void **s
     (void)state;
     play_families(true);
     assert_true(blocked > 0);
+}
+
+/* A held parent that has seen the end of its second child only, while the flush of the first one's had come up to the lock;
+ * now both have ended. */
+static const hf_claimed *see_the_second_end(hf_turn first)
+{
+    hf_transition turns[3];
+    define("child");
+    cast_family(turns, true);
+    turns[0].wait_children = 1;
+    commit(&turns[0]);
+    turns[1].turn = first;
+    begin_play(2);
+    play_past(&actors[1], HF__STMT_FINISH_CHILDREN);
+    commit(&turns[2]);
+    const hf_claimed *parent = claim();
+    assert_int_equal(parent->mail_count, 1);
+    end_play(0);
+    return parent;
+}
+
+static void an_end_that_was_written_early_and_told_late_is_not_taken_out_unseen(void **state)
+{
+    (void)state;
+    const hf_claimed *parent = see_the_second_end(HF_TURN_SUCCEED);
+    hf_transition t = turn_of(parent, HF_TURN_GO_ON);
+    cast_commit(0, &t);
+    actors[0].op.commit.ends_from = 1;
+    actors[0].op.commit.ends_to = parent->mail[0].position;
+    play(1, 0);
+    assert_int_equal(sql_number("SELECT count(*) FROM signal WHERE run_id = %s", sql_id(t.run)), 1);
+}
+
+static void a_failure_that_was_written_early_and_told_late_wakes_its_parent(void **state)
+{
+    (void)state;
+    const hf_claimed *parent = see_the_second_end(HF_TURN_FAIL);
+    hf_transition t = turn_of(parent, HF_TURN_WAIT);
+    t.seen_position = parent->seen_position;
+    t.seen_at = parent->seen_at;
+    t.wait_children = 3;
+    t.wake_on_child_failure = true;
+    commit(&t);
+    assert_int_equal(claim()->mail_count, 2);
 }
 
 static void a_child_that_is_deleted_beside_its_end_is_told_once(void **state)
@@ -690,6 +750,8 @@ static const struct CMUnitTest tests[] = {
     SCENE(children_that_end_beside_their_parents_wait_always_wake_it),
     SCENE(so_do_those_that_wait_for_their_parent_when_they_have_ended),
     SCENE(a_child_that_is_deleted_beside_its_end_is_told_once),
+    SCENE(an_end_that_was_written_early_and_told_late_is_not_taken_out_unseen),
+    SCENE(a_failure_that_was_written_early_and_told_late_wakes_its_parent),
     SCENE(a_claim_beside_a_cancel_never_brings_the_run_back),
     SCENE(claims_beside_each_other_share_the_runs),
     SCENE(a_signal_beside_a_claim_is_seen_or_wakes_the_run_again),

@@ -157,6 +157,32 @@ static void a_commit_that_did_not_happen_starts_them_when_it_is_sent_again(void 
     assert_int_equal(claim_of(CHILD, 10)->count, 2);
 }
 
+static void start_portion(const hf_claimed *parent, const char *data)
+{
+    hf_trigger_spec spec = child_spec();
+    const hf_new_event line = { .kind = "step", .name = "waiting", .step = "fan", .data = data };
+    hf_transition t = turn_of(parent, HF_TURN_GO_ON);
+    t.children = &spec;
+    t.child_count = 1;
+    t.events = &line;
+    t.event_count = 1;
+    assert_ok(hf_commit(fx.client, &t, NULL, &fx.error));
+}
+
+/* They are written at one version, under one name. */
+static void a_portion_is_not_taken_for_the_one_before_it(void **state)
+{
+    define(CHILD);
+    const hf_claimed *parent = claim_new();
+    (void)state;
+    start_portion(parent, "{\"started\":1}");
+    lose_commits(1);
+    start_portion(parent, "{\"started\":2}");
+    lose_answers(1);
+    start_portion(parent, "{\"started\":3}");
+    assert_int_equal(claim_of(CHILD, 10)->count, 3);
+}
+
 static void a_stale_holder_starts_no_children(void **state)
 {
     hf_trigger_spec spec = spec_of(CHILD);
@@ -177,6 +203,7 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(a_chosen_id_that_is_there_already_is_borne_with),
     CONTRACT_TEST(children_whose_commits_answer_was_lost_are_started_once),
     CONTRACT_TEST(a_commit_that_did_not_happen_starts_them_when_it_is_sent_again),
+    CONTRACT_TEST(a_portion_is_not_taken_for_the_one_before_it),
     CONTRACT_TEST(a_stale_holder_starts_no_children),
 };
 CONTRACT("siblings", tests)

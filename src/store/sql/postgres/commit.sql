@@ -30,23 +30,16 @@ ok AS (
 )
 SELECT o.id, o.watched::int FROM ok o;
 
--- piece: mail_is_new
--- There is mail, and none like it before.
-o.payload IS NOT NULL
-AND (o.event_seq = 3
-     OR NOT EXISTS (SELECT 1 FROM holdfast.signal s WHERE s.run_id = o.parent AND s.id = o.mail OFFSET 0))
-
 -- name: finish_children
--- The short way for a holder's commit that ends a child: checks the fence, writes the end, its journal line and the mail for
--- the parent at once; no payload, no mail. The parent is locked before it, or after it by await_parents. An end that is not
--- given back goes the long way. `mailed`: the mail was new to the parent; a child that was retried has ended before. Who writes
--- this mail has the child locked, so looking before is enough, unless this has waited for that lock: then the primary key
--- refuses the mail, and the flush is done again. A child whose third journal line is its end was created and started, and has
--- told nothing before. Arrays are sorted by (tenant, id). The parent is compared in a form that no index answers: it has ten
--- thousand children. The time is not joined, as in finish_runs. Served by the primary keys of run and signal. Serves: commit.
+-- The short way for a holder's commit that ends a child: checks the fence, writes the end and its journal line at once. The
+-- parent is locked before it, or after it by await_parents; its mail follows under that lock, by insert_ends. `older`: a child
+-- whose third journal line is its end was created and started, and has told nothing before; one with more lines may have. An end
+-- that is not given back goes the long way. Arrays are sorted by (tenant, id). The parent is compared in a form that no index
+-- answers: it has ten thousand children. The time is not joined, as in finish_runs. Served by the primary key of run. Serves:
+-- commit.
 -- takes: rows (tenant int, id uuid, version bigint, status int, name text, worker text, state text, result text,
---   error text, error_code text, last_error text, parent uuid, mail text, mail_name text, payload text)
--- gives: (id uuid, watched int, mailed bool)
+--   error text, error_code text, last_error text, parent uuid)
+-- gives: (id uuid, watched int, older bool)
 WITH t AS MATERIALIZED (SELECT holdfast.now() AS now),
 ok AS (
     UPDATE holdfast.run r
@@ -57,29 +50,31 @@ ok AS (
            last_error = f.last_error, finished_at = (SELECT t.now FROM t), updated_at = (SELECT t.now FROM t),
            rest_step = r.current_step
       FROM unnest($1::int[], $2::uuid[], $3::bigint[], $4::int[], $5::text[], $6::text[], $7::text[], $8::text[],
-                  $9::text[], $10::text[], $11::text[], $12::uuid[], $13::text[], $14::text[], $15::text[])
-           AS f(tenant, id, version, status, name, worker, state, result, error, error_code, last_error, parent, mail,
-                mail_name, payload)
+                  $9::text[], $10::text[], $11::text[], $12::uuid[])
+           AS f(tenant, id, version, status, name, worker, state, result, error, error_code, last_error, parent)
      WHERE r.tenant_id = ANY (ARRAY[f.tenant]) AND r.id = f.id AND r.version = f.version
        AND r.status = 1 AND coalesce(r.parent, r.id) = f.parent AND r.active_task IS NULL
     RETURNING r.id, r.tenant_id, r.event_seq, r.version, r.watched, r.updated_at, r.status, r.attempt, r.last_error,
-              f.name, f.worker, f.parent, f.mail, f.mail_name, f.payload
+              f.name, f.worker
 ), journal AS (
     INSERT INTO holdfast.event (run_id, seq, version, tenant_id, at, kind, name, actor, data)
     SELECT o.id, o.event_seq, o.version, o.tenant_id, o.updated_at, 0, o.name, o.worker,
            CASE WHEN o.status = 5 THEN json_build_object('attempt', o.attempt, 'error', o.last_error)::text END
       FROM ok o
-), mail AS (
-    INSERT INTO holdfast.signal (tenant_id, run_id, id, type, name, payload, sender, failed_child, occurred_at, visible_at)
-    SELECT o.tenant_id, o.parent, o.mail, 'child', o.mail_name, o.payload, substr(o.mail, 7), o.status <> 4, o.updated_at,
-           o.updated_at
-      FROM ok o
-     WHERE
-       -- include: mail_is_new
 )
-SELECT o.id, o.watched::int,
-       -- include: mail_is_new
-  FROM ok o;
+SELECT o.id, o.watched::int, o.event_seq > 3 FROM ok o;
+
+-- name: insert_ends
+-- The ends of children as mail for their parents, which are locked, so that positions rise as they become visible: who takes
+-- mail out by its position takes none that it has not seen. None of it is there yet. Serves: commits that end a child, after
+-- finish_children.
+-- takes: rows (tenant int, parent uuid, id text, name text, payload text, failed bool)
+-- gives: nothing
+INSERT INTO holdfast.signal (tenant_id, run_id, id, type, name, payload, sender, failed_child, occurred_at, visible_at)
+SELECT n.tenant, n.parent, n.id, 'child', n.name, n.payload, substr(n.id, 7), n.failed, t.now, t.now
+  FROM (SELECT holdfast.now() AS now OFFSET 0) t,
+       unnest($1::int[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::bool[])
+       AS n(tenant, parent, id, name, payload, failed);
 
 -- piece: what_decides
 -- Of a run and its workflow, what is needed to decide on it.
@@ -110,7 +105,8 @@ SELECT
 -- name: await_parents
 -- Locks the parents of children whose ends this flush has written, and waits for those who have one locked: they are about to
 -- commit, if they are flushes like this one. Last of all locks, so that who waits holds nobody up but for a moment. Arrays are
--- sorted by (tenant, id). Served by the primary key of run. Serves: commits that end a child.
+-- sorted by (tenant, id) backwards: a run that has ended in this flush and is a parent itself is younger than its own. Served by
+-- the primary key of run. Serves: commits that end a child.
 -- takes: rows (tenant int, id uuid)
 -- gives: (tenant int, id uuid, workflow text, lane int, priority int, status int, watched int, pause_requested bool,
 --   wake_on_failure bool, has_mail bool, attempt int, version bigint, revision bigint, event_seq bigint, wait_count

@@ -20,13 +20,13 @@ VALUES (CASE WHEN changes() = 1 THEN ?2 END, (SELECT event_seq FROM run WHERE te
 SELECT id, watched FROM run WHERE changes() = 1 AND tenant_id = ?1 AND id = ?2;
 
 -- name: finish_children
--- The short way for a holder's commit that ends a child: checks the fence, writes the end, its journal line and the mail for
--- the parent at once; no payload, no mail. An end that is not given back goes the long way.
--- `mailed`: the mail was new to the parent, which here is said by a second line; a child that was retried has ended before.
--- Arrays are sorted by (tenant, id). Served by the primary key of run. Serves: commit.
+-- The short way for a holder's commit that ends a child: checks the fence, writes the end and its journal line at once; the
+-- mail for its parent follows by insert_ends. `older`: a child whose third journal line is its end was created and started, and
+-- has told nothing before; one with more lines may have. An end that is not given back goes the long way. Arrays are sorted by
+-- (tenant, id). Served by the primary key of run. Serves: commit.
 -- takes: rows (tenant int, id uuid, version bigint, status int, name text, worker text, state text, result text,
---   error text, error_code text, last_error text, parent uuid, mail text, mail_name text, payload text)
--- gives: (id uuid, watched int, mailed bool)
+--   error text, error_code text, last_error text, parent uuid)
+-- gives: (id uuid, watched int, older bool)
 UPDATE run
    SET status = ?4, version = version + 1, revision = revision + 1, event_seq = event_seq + 1, run_at = NULL,
        leased_by = NULL, last_worker = ?6, pause_requested = 0, wait_count = 0, waiting_kind = NULL,
@@ -39,11 +39,15 @@ VALUES (CASE WHEN changes() = 1 THEN ?2 END, (SELECT event_seq FROM run WHERE te
         holdfast_now(), 0, ?5, ?6,
         CASE WHEN ?4 = 5
              THEN json_object('attempt', (SELECT attempt FROM run WHERE tenant_id = ?1 AND id = ?2), 'error', ?11) END);
-SELECT id, watched, 0 FROM run WHERE changes() = 1 AND tenant_id = ?1 AND id = ?2;
-INSERT OR IGNORE INTO signal (tenant_id, run_id, id, type, name, payload, sender, failed_child, occurred_at, visible_at)
-VALUES (?1, ?12, CASE WHEN changes() = 1 AND ?15 IS NOT NULL THEN ?13 END, 'child', ?14, ?15, substr(?13, 7), ?4 <> 4,
-        holdfast_now(), holdfast_now());
-SELECT ?2, 0, 1 WHERE changes() = 1;
+SELECT id, watched, event_seq > 3 FROM run WHERE changes() = 1 AND tenant_id = ?1 AND id = ?2;
+
+-- name: insert_ends
+-- The ends of children as mail for their parents. None of it is there yet. Serves: commits that end a child, after
+-- finish_children.
+-- takes: rows (tenant int, parent uuid, id text, name text, payload text, failed bool)
+-- gives: nothing
+INSERT INTO signal (tenant_id, run_id, id, type, name, payload, sender, failed_child, occurred_at, visible_at)
+VALUES (?1, ?2, ?3, 'child', ?4, ?5, substr(?3, 7), ?6, holdfast_now(), holdfast_now());
 
 -- piece: what_decides
 -- Of a run and its workflow, what is needed to decide on it.
