@@ -546,10 +546,11 @@ hf_code hf__flush(struct hf__flusher *flusher, struct hf__op **ops, size_t count
     }
     if (code == HF_OK || *unknown || !(hf__error_is_data(err) || hf__error_is_lock(err)))
         return code;
-    if (count == 1 && hf__error_is_lock(err)) {
+    if (count == 1 && (hf__error_is_lock(err) || hf__commit_is_child_end(ops[0]))) {
         ops[0]->again = true;
         ops[0]->tries++;
-        ops[0]->long_way = true; /* which passes over runs that are locked */
+        ops[0]->long_way =
+            true; /* which passes over runs that are locked, and mail that is there */
         return HF_OK;
     }
     if (count == 1) {

@@ -1,5 +1,5 @@
-/* The short way for the ends of children: all are written at once with their mail, and each parent, which is locked before or
- * after that, learns how many came.
+/* The short way for the ends of children: all are written at once. Each parent, which is locked before or after that, then gets
+ * its mail and learns how many came.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 

@@ -210,6 +210,24 @@ static void a_parent_that_has_succeeded_gets_no_mail_and_others_theirs(void **st
     assert_int_equal(claim_of(CHILD, 1)->count, 0);
 }
 
+/* Somebody may have sent a signal with the id of a child's end. */
+static void an_end_whose_mail_is_there_already_is_an_end(void **state)
+{
+    hf_id children[2];
+    hf_id parent = waiting_parent(2, false, children);
+    char text[HF_ID_TEXT];
+    (void)state;
+    hf_id_format(children[0], text);
+    sql("INSERT INTO signal (tenant_id, run_id, id, type, name, occurred_at, visible_at) SELECT "
+        "tenant_id, id, 'child:%s', 'external', 'forged', created_at, created_at FROM run WHERE "
+        "id = %s",
+        text, sql_id(parent));
+    end_together(claim_of(CHILD, 2), HF_TURN_SUCCEED);
+    assert_int_equal(mail_of(parent), 2);
+    expect_status(children[0], HF_SUCCEEDED);
+    expect_status(children[1], HF_SUCCEEDED);
+}
+
 /* All that the end of a child has written, without what is its own. */
 static const char *written_of(hf_id child)
 {
@@ -383,6 +401,7 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(a_deleted_child_that_its_parent_waits_for_untold_is_not_purged),
     CONTRACT_TEST(ends_that_come_together_are_counted_together),
     CONTRACT_TEST(a_parent_that_has_succeeded_gets_no_mail_and_others_theirs),
+    CONTRACT_TEST(an_end_whose_mail_is_there_already_is_an_end),
     CONTRACT_TEST(an_end_is_written_alike_whatever_ends_beside_it),
     CONTRACT_TEST(a_restored_child_is_not_told_again_by_the_short_way_either),
     CONTRACT_TEST(failures_that_come_together_wake_a_parent_that_asked_for_it),
