@@ -87,15 +87,6 @@ static bool ask_about(struct hf__database *db, int pid, enum hf__stmt stmt, bool
     return answered;
 }
 
-static bool is_at_work(struct hf__database *db, int pid)
-{
-    bool works;
-    bool answered = ask_about(db, pid, HF__STMT_IS_AT_WORK, &works);
-    if (!answered)
-        note_silence(db);
-    return answered && works;
-}
-
 /* ---- Waiting for an answer ---- */
 
 void hf__postgres_patience(struct hf__postgres_patience *patience, struct hf__database *db,
@@ -119,17 +110,32 @@ static int64_t time_left(const struct hf__postgres_patience *patience)
     return left > 0 ? left : 0;
 }
 
+static bool has_arrived(PGconn *pg)
+{
+    struct pollfd ready = { .fd = PQsocket(pg), .events = POLLIN };
+    return poll(&ready, 1, 0) > 0;
+}
+
 /* False: it is given up. libpq then finds the end of the connection where it would wait for ever. A session that works on
- * is ended, so that its locks do not stand in the way of who tries again. */
+ * is ended, so that its locks do not stand in the way of who tries again. An answer that comes while it is asked about is
+ * one: who gave it is idle since. */
 static bool wait_on(PGconn *pg, struct hf__postgres_patience *patience)
 {
-    bool works = patience->asks && is_at_work(patience->db, patience->pid), ended;
+    bool works = false, ended;
+    bool silent =
+        patience->asks && !ask_about(patience->db, patience->pid, HF__STMT_IS_AT_WORK, &works);
     bool may = patience->most == 0 || hf__monotonic_us() - patience->began < patience->most;
-    if (works && may) {
+    if (has_arrived(pg)) {
+        patience->heard_at = hf__monotonic_us();
+        return PQconsumeInput(pg) == 1;
+    }
+    if (silent)
+        note_silence(patience->db);
+    if (works && !silent && may) {
         patience->heard_at = hf__monotonic_us();
         return true;
     }
-    if (works)
+    if (works && !silent)
         (void)ask_about(patience->db, patience->pid, HF__STMT_END_SESSION, &ended);
     patience->over = true;
     shutdown(PQsocket(pg), SHUT_RDWR);
