@@ -135,22 +135,34 @@ static hf_code start_some(hf_ctx *ctx, const char *full, hf_transition *some, co
     return code;
 }
 
-/* All are checked before the first is started. Those that are not alike are accepted or refused as a whole, so they are
- * written as one. */
+/* How many to start with one commit; 0: they are refused. Of several portions, all are checked before the first is started. Those
+ * that are not alike are accepted or refused as a whole, so they are written as one. */
+static size_t choose_portion(hf_ctx *ctx, const hf_trigger_spec *specs, size_t count, hf_code *code)
+{
+    hf_transition whole = { .children = specs, .child_count = count };
+    if (count <= portion_of(ctx))
+        return portion_of(ctx);
+    *code = hf__function_check(ctx, &whole);
+    if (*code != HF_OK)
+        return 0;
+    if (hf__children_are_alike(specs, count))
+        return portion_of(ctx);
+    if (count <= NOT_ALIKE_MOST)
+        return count;
+    *code = hf__fail(&ctx->function->error, HF_TOO_LARGE,
+                     "more than %d children that differ in more than priority, trace and input: "
+                     "start them in several calls",
+                     NOT_ALIKE_MOST);
+    return 0;
+}
+
 static hf_code start_rest(hf_ctx *ctx, const char *full, const hf_trigger_spec *specs,
                           const hf_id *ids, size_t count, size_t started)
 {
-    hf_transition whole = { .children = specs, .child_count = count };
-    hf_code code = hf__function_check(ctx, &whole);
+    hf_code code = HF_OK;
+    size_t portion = choose_portion(ctx, specs, count, &code);
     if (code != HF_OK)
         return code;
-    bool alike = hf__children_are_alike(specs, count);
-    if (!alike && count > NOT_ALIKE_MOST)
-        return hf__fail(&ctx->function->error, HF_TOO_LARGE,
-                        "more than %d children that differ in more than priority, trace and input: "
-                        "start them in several calls",
-                        NOT_ALIKE_MOST);
-    size_t portion = alike ? portion_of(ctx) : count;
     do {
         size_t left = count - started;
         hf_transition some = { .children = started ? specs + started : specs,

@@ -234,11 +234,15 @@ static void play(size_t count, uint64_t seed)
     end_play(seed);
 }
 
-/* Performs one actor's statements, and leaves its transaction open. */
-static void play_to_commit(struct actor *actor)
+/* Performs one actor's statements up to the one behind this, or, where that is HF__STMT_COUNT, up to its COMMIT; its transaction
+ * stays open. */
+static void play_past(struct actor *actor, enum hf__stmt stmt)
 {
     pthread_mutex_lock(&mutex);
-    while (actor->state != DONE && !(actor->state == STOPPED && actor->at_commit)) {
+    actor->sent = HF__STMT_COUNT;
+    bool named = stmt != HF__STMT_COUNT;
+    while (actor->state != DONE &&
+           !(actor->state == STOPPED && (actor->at_commit || (named && actor->sent == stmt)))) {
         if (actor->state == STOPPED) {
             actor->state = RUNNING;
             actor->go = true;
@@ -249,20 +253,9 @@ static void play_to_commit(struct actor *actor)
     pthread_mutex_unlock(&mutex);
 }
 
-/* Up to the statement behind this one. */
-static void play_past(struct actor *actor, enum hf__stmt stmt)
+static void play_to_commit(struct actor *actor)
 {
-    actor->sent = HF__STMT_COUNT;
-    pthread_mutex_lock(&mutex);
-    while (!(actor->state == STOPPED && actor->sent == stmt)) {
-        if (actor->state == STOPPED) {
-            actor->state = RUNNING;
-            actor->go = true;
-            pthread_cond_broadcast(&changed);
-        }
-        pthread_cond_wait(&changed, &mutex);
-    }
-    pthread_mutex_unlock(&mutex);
+    play_past(actor, HF__STMT_COUNT);
 }
 
 static struct hf__op *cast(size_t actor, enum hf__op_kind kind)
