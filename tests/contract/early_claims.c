@@ -10,7 +10,7 @@
 
 #include "worker/worker.h"
 
-#define NAPS_MOST 20000 /* of 1 ms, until a test gives up */
+#define NAPS_MOST 120000 /* of 1 ms, until a test gives up */
 
 static hf_worker *worker;
 static pthread_t thread;

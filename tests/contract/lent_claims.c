@@ -12,8 +12,8 @@
 
 #include "worker/worker.h"
 
-#define NAPS_MOST 20000 /* of 1 ms, until a test gives up */
-#define TRIES_MOST 50   /* to find the worker asleep */
+#define NAPS_MOST 120000 /* of 1 ms, until a test gives up */
+#define TRIES_MOST 50    /* to find the worker asleep */
 
 static hf_worker *worker;
 static pthread_t thread;
