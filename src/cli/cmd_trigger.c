@@ -5,6 +5,7 @@
 #include "cli/input.h"
 #include "cli/outcome.h"
 #include "cli/trigger.h"
+#include "cli/workflow_name.h"
 #include "client/check.h"
 
 #include <stdlib.h>
@@ -97,10 +98,7 @@ static hf_trigger_spec spec_from_options(const char *workflow)
 static int trigger_fail(struct cli_session *session, const char *workflow, const hf_error *err)
 {
     if (err->code == HF_UNKNOWN_WORKFLOW)
-        return cli_failf(session, err->code,
-                         "no workflow named %.100s: create it with `holdfast workflow create "
-                         "%.100s`, or start a worker that serves it",
-                         workflow, workflow);
+        return cli_unknown_workflow(session, workflow, err->code);
     return cli_fail(session, err);
 }
 
@@ -229,6 +227,5 @@ const struct cli_command cli_command_trigger = {
         "holdfast trigger billing.charge.v1 '{\"invoice\":42}' --wait=5m",
     .max_operands = 2,
     .options = options,
-    .creates = true,
     .run = trigger,
 };

@@ -3,6 +3,7 @@
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/table.h"
+#include "cli/workflow_name.h"
 #include "util/alloc.h"
 #include "util/duration.h"
 #include "util/error.h"
@@ -61,10 +62,7 @@ static const struct cli_option options[] = {
 static int workflow_fail(struct cli_session *session, const char *name, const hf_error *err)
 {
     if (err->code == HF_UNKNOWN_WORKFLOW || err->code == HF_NOT_FOUND)
-        return cli_failf(session, err->code,
-                         "no workflow named %.100s: create it with `holdfast workflow create "
-                         "%.100s`, or start a worker that serves it",
-                         name, name);
+        return cli_unknown_workflow(session, name, err->code);
     return cli_fail(session, err);
 }
 

@@ -69,7 +69,16 @@ teardown()
 @test "an unknown workflow is refused with what to do" {
     run -3 holdfast trigger mail.send
     [[ "$output" == *"no workflow named mail.send: create it with \`holdfast workflow create mail.send\`"* ]]
+    [[ "$output" != *"did you mean"* ]]
     run -2 holdfast trigger 'no such/name'
+}
+
+@test "an unknown workflow is compared with those that are known" {
+    holdfast workflow create mail.send.v1
+    run -3 holdfast trigger mail.sned.v1
+    [[ "$output" == *"; did you mean mail.send.v1?" ]]
+    run -3 holdfast workflow set mail.send.v --lease 10s
+    [[ "$output" == *"; did you mean mail.send.v1?" ]]
 }
 
 @test "the same key and input give the first run, another input is a conflict" {

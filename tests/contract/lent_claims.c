@@ -215,6 +215,24 @@ static void a_paused_workflow_keeps_its_run(void **state)
     expect_journal(id, "created");
 }
 
+/* One that nobody works on, in a transaction that is left open. The claimer may have come upon it: then it is done, and
+ * there is another. */
+static hf_id locked_run(void)
+{
+    for (int i = 0; i < TRIES_MOST; i++) {
+        hf_id id = run_that_nobody_heard_of();
+        sql("BEGIN");
+        if (sql_number("SELECT count(*) FROM (SELECT 1 FROM run WHERE id = %s AND status = 0 "
+                       "FOR UPDATE) r",
+                       sql_id(id)) == 1)
+            return id;
+        sql("COMMIT");
+        finish(id);
+    }
+    fail_msg("the claimer is up at every try");
+    return (hf_id){ 0 };
+}
+
 static void a_run_of_the_lane_that_somebody_has_locked_holds_up_neither_trigger_nor_claim(
     void **state)
 {
@@ -222,16 +240,13 @@ static void a_run_of_the_lane_that_somebody_has_locked_holds_up_neither_trigger_
     if (fx.backend != BACKEND_POSTGRES)
         return;
     start_worker(1);
-    hf_id older = run_that_nobody_heard_of();
-    sql("BEGIN");
-    assert_int_equal(sql_number("SELECT 1 FROM run WHERE id = %s FOR UPDATE", sql_id(older)), 1);
+    hf_id older = locked_run();
     hf_id id = trigger(WORK);
     finish(id);
+    expect_status(older, HF_PENDING);
     sql("COMMIT");
     finish(older);
     end_worker();
-    assert_string_equal(get(id)->result, "2");
-    assert_string_equal(get(older)->result, "3");
 }
 
 /* ---- To the thread that hears ---- */
