@@ -166,7 +166,10 @@ static bool is_confirmed(struct cli_session *session, const hf_filter *filter, h
     snprintf(question, sizeof question, "%s %" PRId64 " runs?", session->command->name,
              counted.matched);
     *status = CLI_FAILED;
-    return cli_ask(question);
+    if (cli_ask(question))
+        return true;
+    cli_notice(session, "nothing was changed");
+    return false;
 }
 
 static int change_matching(struct cli_session *session, hf_action action)

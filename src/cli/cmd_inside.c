@@ -143,41 +143,52 @@ static bool has_succeeded(const json_t *end)
     return status && strcmp(status, "succeeded") == 0;
 }
 
-/* The result of the only child, or its error on stderr. */
-static int show_only_end(struct cli_session *session, const json_t *end)
+/* Why the first of those that went wrong did; `more` others did as well. */
+static int show_failure(struct cli_session *session, const json_t *end, size_t more)
 {
-    const char *result = text_in(end, "result"), *error = text_in(end, "error");
-    if (has_succeeded(end)) {
-        puts(result ? result : "null");
-        return CLI_OK;
-    }
-    cli_failf(session, HF_HANDLER_FAILED, "the child %s is %s%s%.300s", text_in(end, "id"),
-              text_in(end, "status"), error ? ": " : "", error ? error : "");
+    const char *error = text_in(end, "error");
+    char others[40] = "";
+    if (more)
+        snprintf(others, sizeof others, " (and %zu more)", more);
+    cli_failf(session, HF_HANDLER_FAILED, "the child %s is %s%s%s%.300s", text_in(end, "id"),
+              text_in(end, "status"), others, error ? ": " : "", error ? error : "");
     return CLI_RUN_FAILED;
 }
 
-static int show_end(const json_t *end)
+static void show_end(const json_t *end)
 {
     const char *result = text_in(end, "result"), *error = text_in(end, "error");
-    if (!text_in(end, "status"))
-        return CLI_OK;
     printf("{\"id\":\"%s\",\"status\":\"%s\",\"result\":%s,\"error\":%s}\n", text_in(end, "id"),
            text_in(end, "status"), result ? result : "null", error ? error : "null");
-    return has_succeeded(end) ? CLI_OK : CLI_RUN_FAILED;
+}
+
+static void show_only_result(const json_t *end)
+{
+    const char *result = text_in(end, "result");
+    if (has_succeeded(end))
+        puts(result ? result : "null");
 }
 
 static int show_ends(struct cli_session *session, const json_t *answer)
 {
-    const json_t *ends = json_object_get(answer, "ends");
+    const json_t *ends = json_object_get(answer, "ends"), *failed = NULL;
     bool late = json_is_true(json_object_get(answer, "late"));
-    int status = CLI_OK;
-    if (json_array_size(ends) == 1 && !late)
-        return show_only_end(session, json_array_get(ends, 0));
+    bool alone = json_array_size(ends) == 1 && !late;
+    size_t failures = 0;
     for (size_t i = 0; i < json_array_size(ends); i++) {
-        int one = show_end(json_array_get(ends, i));
-        status = status == CLI_OK ? one : status;
+        const json_t *end = json_array_get(ends, i);
+        if (!text_in(end, "status"))
+            continue;
+        if (alone)
+            show_only_result(end);
+        else
+            show_end(end);
+        if (!has_succeeded(end) && failures++ == 0)
+            failed = end;
     }
-    return late ? cli_failf(session, HF_TIMEOUT, "not all children ended in time") : status;
+    if (late)
+        return cli_failf(session, HF_TIMEOUT, "not all children ended in time");
+    return failed ? show_failure(session, failed, failures - 1) : CLI_OK;
 }
 
 static int child_wait(struct cli_session *session, int count, char **operands)
@@ -204,13 +215,13 @@ static int child_wait(struct cli_session *session, int count, char **operands)
 const struct cli_command cli_command_child_wait = {
     .name = "child wait",
     .summary = "Wait for children to end",
-    .operands = "NAME ID...",
+    .operands = "NAME [ID...]",
     .details =
         "For one child its result is printed; for several a line of JSON each, with id, status, "
-        "result and error. If a child has failed or was cancelled, the exit code is 8. The "
-        "program is ended meanwhile and started again when they have ended.\n" INSIDE,
+        "result and error; for none nothing. If a child has failed or was cancelled, the exit code "
+        "is 8. The program is ended meanwhile and started again when they have ended.\n" INSIDE,
     .examples = "holdfast child wait resized \"$first\" \"$second\" | jq .result",
-    .min_operands = 2,
+    .min_operands = 1,
     .max_operands = CLI_MANY,
     .options = wait_options,
     .run = child_wait,
@@ -235,8 +246,9 @@ const struct cli_command cli_command_progress = {
     .name = "progress",
     .summary = "Say how far it is",
     .operands = "PERCENT [TEXT]",
-    .details =
-        "Seen at once by whoever looks at the run; a step's command may call it too.\n" INSIDE,
+    .details = "Seen at once by `holdfast watch`, in `holdfast events` and on the dashboard, and "
+               "told again "
+               "at every pass; a step's command may call it too.\n" INSIDE,
     .examples = "holdfast progress 40 'resizing'",
     .min_operands = 1,
     .max_operands = 2,

@@ -108,7 +108,8 @@ static bool spec_from_options(struct cli_session *session, hf_schedule_spec *spe
                               int *status)
 {
     if (!args.cron == !args.every)
-        *status = cli_usage(session, "say when it fires: either --cron or --every");
+        *status = cli_usage(session, "say when it fires: either --cron or --every%s",
+                            args.cron ? ", not both" : "");
     else if (!args.workflow)
         *status = cli_usage(session, "say what it starts: --workflow NAME");
     else if (args.overlap && !hf_overlap_parse(args.overlap, &spec->overlap))

@@ -227,5 +227,6 @@ const struct cli_command cli_command_trigger = {
         "holdfast trigger billing.charge.v1 '{\"invoice\":42}' --wait=5m",
     .max_operands = 2,
     .options = options,
+    .migrates = true,
     .run = trigger,
 };

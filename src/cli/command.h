@@ -16,8 +16,9 @@ struct cli_command {
     const char *examples; /* one per line; may be NULL */
     int min_operands;
     int max_operands;
-    bool
-        creates; /* makes the store or brings its schema up to date; the others refuse, in case of a typing error */
+    /* Makes the store or brings its schema up to date; the others refuse, in case of a typing error. */
+    bool creates;
+    bool migrates;                    /* brings an older schema up to date, and makes no file */
     const struct cli_option *options; /* ends with CLI_END; may be NULL */
     /* Returns an exit code. Operands are valid UTF-8 and as many as allowed. */
     int (*run)(struct cli_session *session, int count, char **operands);

@@ -83,10 +83,13 @@ static void check_queues(struct cli_doctor *doctor)
         for (size_t i = 0; i < measure->count; i++)
             fine &= check_queue(doctor, measure, &measure->items[i],
                                 is_covered(&ask.out, &measure->items[i]));
-        if (fine)
+        if (fine && measure->workers)
             cli_doctor_say(doctor, "queues", CLI_FINE, NULL,
                            "what is due is being worked on, by %" PRId64 " live workers",
                            measure->workers);
+        else if (fine)
+            cli_doctor_say(doctor, "queues", CLI_FINE, NULL,
+                           "nothing waits for a worker, and no worker is live");
     }
     hf__ask_end(&ask);
     hf__measure_free(measure);
@@ -125,7 +128,7 @@ static void check_holders(struct cli_doctor *doctor)
             cli_doctor_say(doctor, "workers", CLI_WARNING,
                            "nothing, if a worker serves them: they go to it when their leases end; "
                            "give long workflows a shorter lease if that is too late",
-                           "%s is dead and holds %" PRId64 " runs, the last lease ends %s",
+                           "%s is dead and holds %" PRId64 " runs; end of the last lease: %s",
                            hf__as_text(c[0]), hf__as_number(c[1]), until);
         }
         if (ask.out.nrows == 0)

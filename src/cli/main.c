@@ -87,8 +87,9 @@ static int run_command(struct cli_session *session, const struct cli_parse *pars
         return cli_usage(session, "something is missing: holdfast %s %s", command->name,
                          command->operands);
     if (parse->count > command->max_operands)
-        return cli_usage(session, "\"%.60s\" is one too many: holdfast %s %s",
-                         parse->operands[command->max_operands], command->name, command->operands);
+        return cli_usage(session, "\"%.60s\" is one too many: holdfast %s%s%s",
+                         parse->operands[command->max_operands], command->name,
+                         *command->operands ? " " : "", command->operands);
     return command->run(session, parse->count, parse->operands);
 }
 

@@ -15,7 +15,7 @@ static void show_failure(const hf_run *run)
     fprintf(stderr, "holdfast: run %s %s", id,
             run->status == HF_CANCELLED ? "was cancelled" : hf_status_name(run->status));
     const char *why = run->last_error ? run->last_error : run->error;
-    if (why) {
+    if (why && strcmp(why, hf_status_name(run->status)) != 0) {
         fputs(": ", stderr);
         cli_put_clean(stderr, why);
     }

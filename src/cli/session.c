@@ -44,7 +44,7 @@ static bool folder_exists(const char *path)
     return exists;
 }
 
-/* A command that only looks at what is there must not make a store of a typing error. What else is wrong with a path, the
+/* A command that needs what is there must not make a store of a typing error. What else is wrong with a path, the
  * library tells. */
 static bool is_missing(const struct cli_session *session)
 {
@@ -86,7 +86,8 @@ static bool open_store(struct cli_session *session, bool no_migrate, int *status
 
 bool cli_open(struct cli_session *session, int *status)
 {
-    return open_store(session, session->command && !session->command->creates, status);
+    const struct cli_command *command = session->command;
+    return open_store(session, command && !command->creates && !command->migrates, status);
 }
 
 bool cli_open_unmigrated(struct cli_session *session, int *status)

@@ -102,6 +102,21 @@ static const hf_trigger_spec *find_twin(struct hf__batch *batch, const hf_transi
     return NULL;
 }
 
+static void refuse_child(struct hf__batch *batch, struct hf__op *op, hf_code code,
+                         const hf_trigger_spec *child, hf_id id)
+{
+    const struct hf__cell *explained = hf__idmap_get(&batch->explained, id);
+    char other[HF_ID_TEXT];
+    if (code != HF_CONFLICT) {
+        hf__op_end(op, code, "the child run of \"%s\" cannot be started: %s", child->workflow,
+                   hf_code_meaning(code));
+        return;
+    }
+    hf_id_format(hf__as_uuid(explained[3]), other);
+    hf__op_end(op, code, "the child run of \"%s\" cannot be started: run %s has its key \"%s\"",
+               child->workflow, other, child->key);
+}
+
 bool hf__children_possible(struct hf__batch *batch, struct hf__op *op)
 {
     struct brood brood = brood_of(op);
@@ -117,8 +132,7 @@ bool hf__children_possible(struct hf__batch *batch, struct hf__op *op)
                            : check_new_run(batch, brood.child_ids[i]);
         if (code == HF_OK)
             continue;
-        hf__op_end(op, code, "the child run of \"%s\" cannot be started: %s",
-                   brood.turn->children[i].workflow, hf_code_meaning(code));
+        refuse_child(batch, op, code, &brood.turn->children[i], brood.child_ids[i]);
         return false;
     }
     return true;

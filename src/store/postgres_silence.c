@@ -11,6 +11,9 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
+/* A session says that it is idle a moment before its answer is on its way. */
+enum { GRACE_MS = 10 };
+
 /* TLS may hold bytes that it read but did not hand out, which poll() does not see: with it, look again after this. */
 enum { TLS_RECHECK_MS = 20 };
 
@@ -113,7 +116,7 @@ static int64_t time_left(const struct hf__postgres_patience *patience)
 static bool has_arrived(PGconn *pg)
 {
     struct pollfd ready = { .fd = PQsocket(pg), .events = POLLIN };
-    return poll(&ready, 1, 0) > 0;
+    return poll(&ready, 1, GRACE_MS) > 0;
 }
 
 /* False: it is given up. libpq then finds the end of the connection where it would wait for ever. A session that works on

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "util/suggest.h"
 
+#include <stdbool.h>
 #include <string.h>
 
-enum { LONGEST = 40 }; /* bytes; longer words are not compared */
+enum {
+    LONGEST = 40, /* bytes; longer words are not compared */
+    SHORTEST = 3, /* of a beginning that stands for a word */
+};
 
 static size_t least(size_t a, size_t b)
 {
@@ -29,6 +33,12 @@ static size_t distance_of(const char *a, const char *b)
     return row[width];
 }
 
+static bool is_cut_short(const char *typed, const char *candidate)
+{
+    size_t length = strlen(typed);
+    return length >= SHORTEST && strncmp(typed, candidate, length) == 0;
+}
+
 void hf__suggest_start(struct hf__suggestion *suggestion, const char *typed)
 {
     /* A third of the letters may be wrong; more than that is another word. */
@@ -39,8 +49,10 @@ void hf__suggest_offer(struct hf__suggestion *suggestion, const char *candidate)
 {
     if (strlen(suggestion->typed) > LONGEST || strlen(candidate) > LONGEST)
         return;
-    size_t distance = distance_of(suggestion->typed, candidate);
-    if (distance < suggestion->distance) {
+    size_t distance =
+        is_cut_short(suggestion->typed, candidate) ? 0 : distance_of(suggestion->typed, candidate);
+    bool shorter = suggestion->best && strlen(candidate) < strlen(suggestion->best);
+    if (distance < suggestion->distance || (distance == suggestion->distance && shorter)) {
         suggestion->distance = distance;
         suggestion->best = candidate;
     }

@@ -39,10 +39,11 @@ static bool read_ids(struct hf__call *call, hf_id **out, size_t *count)
 {
     const json_t *list = json_object_get(call->request, "ids");
     *count = json_array_size(list);
-    if (*count == 0 || *count > CHILDREN_MOST)
+    if (!json_is_array(list) || *count > CHILDREN_MOST)
         return hf__call_went_well(call, hf__fail(&call->error, HF_INVALID,
-                                                 "a wait is for 1 to %d children", CHILDREN_MOST));
-    *out = hf__arena_calloc(&call->ctx->arena, *count, sizeof **out);
+                                                 "a wait is for a list of at most %d children",
+                                                 CHILDREN_MOST));
+    *out = hf__arena_calloc(&call->ctx->arena, *count + 1, sizeof **out);
     for (size_t i = 0; *out && i < *count; i++) {
         const char *text = json_string_value(json_array_get(list, i));
         if (text && hf_id_parse(text, &(*out)[i]))

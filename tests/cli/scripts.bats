@@ -280,10 +280,13 @@ needs()
         c=$(holdfast child start d kid 3)
         code=0; holdfast child wait bad "$c" 2>words || code=$?
         grep -q "failed" words
-        echo "[$one,$all,$code]"'
+        many=0; holdfast child wait many "$a" "$c" 2>words >/dev/null || many=$?
+        grep -q "the child $c is failed: " words
+        none=$(holdfast child wait none)
+        echo "[$one,$all,$code,$many,\"$none\"]"'
     stop_worker
     start_worker --exec 'w=./w.sh' --exec 'kid=./kid.sh'
-    [ "$(result_of | jq -c .)" = '[10,[40,20],8]' ]
+    [ "$(result_of | jq -c .)" = '[10,[40,20],8,8,""]' ]
     [ "$(times kid)" = 4 ]
 }
 
@@ -381,7 +384,7 @@ needs()
 @test "wrong usage is refused before anything is done" {
     durable '
         for words in "step a" "step a --retry -1 -- true" "sleep a" "sleep a soon" "progress 101" "state {" "emit" \
-            "child start a" "child wait a" "child wait a 7"; do
+            "child start a" "child wait" "child wait a 7"; do
             code=0; holdfast $words 2>/dev/null || code=$?
             [ $code = 2 ] || { echo "$words: $code" >&2; exit 78; }
         done

@@ -88,6 +88,8 @@ listed()
     [[ "$output" == *"did you mean trigger?"* ]]
     run -2 holdfast workflow craete x
     [[ "$output" == *"did you mean workflow create?"* ]]
+    run -2 holdfast work
+    [[ "$output" == *"did you mean worker?"* ]]
     run -2 holdfast xyzzyqqq
     [[ "$output" != *"did you mean"* ]]
 }
@@ -303,6 +305,10 @@ complete_zsh()
     [[ "$output" == *'neither --store nor HOLDFAST_STORE is set, and there is no file "holdfast.db"'* ]]
     run -0 holdfast --store sqlite:made.db migrate
     run -0 holdfast --store sqlite:made.db list -q
+    : >old.db # as old as can be
+    run -5 holdfast --store sqlite:old.db list
+    run -3 holdfast --store sqlite:old.db trigger w
+    run -0 holdfast --store sqlite:old.db list -q
     run -0 holdfast --store sqlite:also.db workflow create w
     [ -e also.db ]
 }

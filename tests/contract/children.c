@@ -417,11 +417,15 @@ static void a_child_whose_key_is_taken_fails_the_commit_and_changes_nothing(void
     hf_transition t = turn_of(parent, HF_TURN_WAIT);
     (void)state;
     spec.key = "taken";
-    trigger_spec(&spec);
+    hf_id other = trigger_spec(&spec);
+    char id[HF_ID_TEXT];
+    hf_id_format(other, id);
     const char *before = dump();
     t.children = &spec;
     t.child_count = 1;
     assert_code(try_commit(&t), HF_CONFLICT);
+    assert_non_null(strstr(fx.error.message, id));
+    assert_non_null(strstr(fx.error.message, "\"taken\""));
     assert_string_equal(before, dump());
     succeed(parent);
 }

@@ -250,7 +250,9 @@ static void play_past(struct actor *actor, enum hf__stmt stmt)
         }
         pthread_cond_wait(&changed, &mutex);
     }
+    bool there = !named || actor->sent == stmt;
     pthread_mutex_unlock(&mutex);
+    assert_true(there);
 }
 
 static void play_to_commit(struct actor *actor)
