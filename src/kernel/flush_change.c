@@ -127,7 +127,7 @@ static void cancel(struct hf__batch *batch, struct hf__op *op, struct hf__row *r
     const char *reason = reason_of(op);
     batch->leases_lost |= row->status == HF_LEASED;
     move(batch, op, row, HF_CANCELLED);
-    row->mask |= HF__ROW_OUTCOME;
+    row->mask |= HF__ROW_OUTCOME | HF__ROW_LAST_ERROR;
     row->error_code = "cancelled";
     row->last_error = reason ? reason : "cancelled";
     hf__row_finish(batch, row, HF_CANCELLED);
@@ -179,6 +179,8 @@ static void retry(struct hf__batch *batch, struct hf__op *op, struct hf__row *ro
     if (parent)
         parent->has_children = true; /* for its cancel, if that comes later in this flush */
     move(batch, op, row, HF_PENDING);
+    row->mask |= HF__ROW_OUTCOME; /* it has none; what went wrong last remains for people */
+    row->result = row->error = row->error_code = NULL;
     row->attempt = 0;
     row->run_at = batch->now;
     row->finished_at = 0;

@@ -262,7 +262,7 @@ static void outcome(const hf_transition *t, struct hf__row *row)
     }
     if (t->turn == HF_TURN_WAIT || t->turn == HF_TURN_GIVE_BACK || t->turn == HF_TURN_GO_ON)
         return;
-    row->mask |= HF__ROW_OUTCOME;
+    row->mask |= HF__ROW_OUTCOME | HF__ROW_LAST_ERROR;
     row->result = t->turn == HF_TURN_SUCCEED ? t->result : NULL;
     row->error = t->turn == HF_TURN_SUCCEED ? NULL : t->error;
     row->error_code = t->turn == HF_TURN_SUCCEED ? NULL : t->error_code;

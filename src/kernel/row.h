@@ -8,7 +8,7 @@
 #include "store/table.h"
 
 /* Which of the large columns are written (update_runs' mask). */
-enum { HF__ROW_STATE = 1, HF__ROW_OUTCOME = 2, HF__ROW_STEP = 4 };
+enum { HF__ROW_STATE = 1, HF__ROW_OUTCOME = 2, HF__ROW_STEP = 4, HF__ROW_LAST_ERROR = 8 };
 
 struct hf__row {
     int tenant;

@@ -201,6 +201,26 @@ static void a_cancel_forgets_the_pause_that_was_asked_for(void **state)
     expect_status(held->run.id, HF_WAITING);
 }
 
+static void a_retry_forgets_the_end_and_keeps_the_last_error(void **state)
+{
+    const hf_claimed *held = claim_new();
+    hf_transition t = turn_of(held, HF_TURN_FAIL);
+    (void)state;
+    t.error = "{\"why\":1}";
+    t.error_code = "broken";
+    t.last_error = "it broke";
+    commit(&t);
+    change(held->run.id, HF_RETRY_RUN);
+    const hf_run *run = get(held->run.id);
+    assert_null(run->error);
+    assert_null(run->error_code);
+    assert_string_equal(run->last_error, "it broke");
+    change(held->run.id, HF_CANCEL);
+    assert_non_null(get(held->run.id)->error_code);
+    change(held->run.id, HF_RETRY_RUN);
+    assert_null(get(held->run.id)->error_code);
+}
+
 static void mail_unseen_by_a_holder_wakes_the_run_that_was_paused_under_it(void **state)
 {
     const hf_claimed *held = claim_new();
@@ -324,6 +344,7 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(a_pause_that_was_asked_for_can_be_taken_back),
     CONTRACT_TEST(a_pause_that_was_asked_for_outlives_the_holder),
     CONTRACT_TEST(a_cancel_forgets_the_pause_that_was_asked_for),
+    CONTRACT_TEST(a_retry_forgets_the_end_and_keeps_the_last_error),
     CONTRACT_TEST(mail_unseen_by_a_holder_wakes_the_run_that_was_paused_under_it),
     CONTRACT_TEST(only_a_paused_run_can_be_resumed),
     CONTRACT_TEST(a_finished_or_paused_run_cannot_be_paused),

@@ -200,8 +200,8 @@ SELECT n.run, m.child_ends, m.failed_child, m.unseen, m.next_visible
             OR s.timer_key <> ALL (ARRAY(SELECT json_array_elements_text(n.timers::json))))) m;
 
 -- name: update_runs
--- Writes the decided rows of locked runs. The bits of mask say which of the large columns change: 1 state, 2 result
--- and errors, 4 current_step. Served by the primary key of run. Serves: every change that goes the long way.
+-- Writes the decided rows of locked runs. The bits of mask say which of the large columns change: 1 state, 2 result,
+-- error and error_code, 4 current_step, 8 last_error. Served by the primary key of run. Serves: every change that goes the long way.
 -- takes: rows (tenant int, id uuid, mask int, status int, watched int, pause_requested bool, wake_on_failure bool,
 --   has_mail bool, has_steps bool, attempt int, version bigint, revision bigint, event_seq bigint, wait_count int,
 --   run_at bigint, due_at bigint, timeout_at bigint, started_at bigint, paused_at bigint, finished_at bigint,
@@ -225,7 +225,7 @@ UPDATE holdfast.run r
        result = CASE WHEN u.mask & 2 <> 0 THEN u.result ELSE r.result END,
        error = CASE WHEN u.mask & 2 <> 0 THEN u.error ELSE r.error END,
        error_code = CASE WHEN u.mask & 2 <> 0 THEN u.error_code ELSE r.error_code END,
-       last_error = CASE WHEN u.mask & 2 <> 0 THEN u.last_error ELSE r.last_error END,
+       last_error = CASE WHEN u.mask & 8 <> 0 THEN u.last_error ELSE r.last_error END,
        updated_at = holdfast.now()
   FROM unnest($1::int[], $2::uuid[], $3::int[], $4::int[], $5::int[], $6::bool[], $7::bool[], $8::bool[], $9::bool[],
               $10::int[], $11::bigint[], $12::bigint[], $13::bigint[], $14::int[], $15::bigint[], $16::bigint[],

@@ -147,8 +147,8 @@ SELECT ?2, count(*) FILTER (WHERE s.type = 'child'), coalesce(max(s.failed_child
    AND (s.timer_key IS NULL OR s.timer_key NOT IN (SELECT k.value FROM json_each(?6) k));
 
 -- name: update_runs
--- Writes the decided rows of locked runs. The bits of mask say which of the large columns change: 1 state, 2 result
--- and errors, 4 current_step. Served by the primary key of run. Serves: every change that goes the long way.
+-- Writes the decided rows of locked runs. The bits of mask say which of the large columns change: 1 state, 2 result,
+-- error and error_code, 4 current_step, 8 last_error. Served by the primary key of run. Serves: every change that goes the long way.
 -- takes: rows (tenant int, id uuid, mask int, status int, watched int, pause_requested bool, wake_on_failure bool,
 --   has_mail bool, has_steps bool, attempt int, version bigint, revision bigint, event_seq bigint, wait_count int,
 --   run_at bigint, due_at bigint, timeout_at bigint, started_at bigint, paused_at bigint, finished_at bigint,
@@ -168,7 +168,7 @@ UPDATE run
        result = CASE WHEN ?3 & 2 THEN ?32 ELSE result END,
        error = CASE WHEN ?3 & 2 THEN ?33 ELSE error END,
        error_code = CASE WHEN ?3 & 2 THEN ?34 ELSE error_code END,
-       last_error = CASE WHEN ?3 & 2 THEN ?35 ELSE last_error END,
+       last_error = CASE WHEN ?3 & 8 THEN ?35 ELSE last_error END,
        updated_at = holdfast_now()
  WHERE tenant_id = ?1 AND id = ?2;
 
