@@ -159,6 +159,19 @@ static void stop_and_wait(void)
         nap();
 }
 
+/* False: it was never started. A claim of the claimer's own may have been on its way when the worker stopped. */
+static bool is_given_back_as_often_as_started(hf_id id)
+{
+    const char *rest = journal(id), *const pair = " started given_back";
+    assert_int_equal(strncmp(rest, "created", strlen("created")), 0);
+    rest += strlen("created");
+    bool started = *rest != '\0';
+    while (strncmp(rest, pair, strlen(pair)) == 0)
+        rest += strlen(pair);
+    assert_string_equal(rest, "");
+    return started;
+}
+
 static void a_worker_that_stops_meanwhile_gives_the_run_back(void **state)
 {
     bool lent = false;
@@ -169,9 +182,7 @@ static void a_worker_that_stops_meanwhile_gives_the_run_back(void **state)
         hf_id id = trigger(WORK);
         end_worker();
         assert_int_equal(atomic_load(&calls), 1);
-        lent = strcmp(journal(id), "created") != 0;
-        if (lent)
-            expect_journal(id, "created started given_back");
+        lent = is_given_back_as_often_as_started(id);
         const hf_claimed *held = claim();
         assert_int_equal(held->run.attempt, 1);
         succeed(held);
