@@ -246,9 +246,9 @@ const struct cli_command cli_command_progress = {
     .name = "progress",
     .summary = "Say how far it is",
     .operands = "PERCENT [TEXT]",
-    .details = "Seen at once by `holdfast watch`, in `holdfast events` and on the dashboard, and "
-               "told again "
-               "at every pass; a step's command may call it too.\n" INSIDE,
+    .details =
+        "Seen at once by `holdfast watch`, in `holdfast events` and on the dashboard, and told "
+        "again at every pass; a step's command may call it too.\n" INSIDE,
     .examples = "holdfast progress 40 'resizing'",
     .min_operands = 1,
     .max_operands = 2,

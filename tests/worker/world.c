@@ -316,6 +316,29 @@ hf_run *world_get(hf_id id)
     return run;
 }
 
+hf_run *world_await_status(hf_id id, hf_status status)
+{
+    for (;;) {
+        hf_run *run = world_get(id);
+        if (run->status == status)
+            return run;
+        if (hf_status_finished(run->status))
+            fail_msg("%s: %s", hf_status_name(run->status), run->last_error);
+        hf_run_free(run);
+        world_sleep(HF_MILLISECONDS(5));
+    }
+}
+
+void world_signal(hf_id id, const char *name, const char *payload, const char *signal_id)
+{
+    hf_signal_spec spec = HF_SIGNAL_INIT;
+    spec.name = name;
+    spec.payload = payload;
+    spec.id = signal_id;
+    bool duplicate;
+    assert_ok(hf_signal(world.client, id, &spec, &duplicate, &world.error));
+}
+
 void world_expect(hf_id id, hf_status status)
 {
     hf_run *run = world_wait(id);

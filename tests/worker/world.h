@@ -60,6 +60,10 @@ void world_claim_and_die(const char *workflow);
 /* Waits for the end of the run; the caller frees it. */
 hf_run *world_wait(hf_id id);
 hf_run *world_get(hf_id id);
+/* The run as soon as it has this status; fails if it ends with another. */
+hf_run *world_await_status(hf_id id, hf_status status);
+/* signal_id NULL: it gets one. */
+void world_signal(hf_id id, const char *name, const char *payload, const char *signal_id);
 void world_expect(hf_id id, hf_status status);
 /* Succeeded, with this result. */
 void world_expect_result(hf_id id, const char *result);
