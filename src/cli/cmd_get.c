@@ -6,6 +6,7 @@
 #include "cli/run_ref.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
+#include "cli/workflow_name.h"
 #include "util/alloc.h"
 #include "util/buffer.h"
 
@@ -46,7 +47,10 @@ static char *due_text(struct cli_session *session, const hf_run *run, hf_status 
 
 static char *next_text(struct cli_session *session, const void *record)
 {
-    return due_text(session, record, HF_PENDING);
+    const hf_run *run = record;
+    if (run->status == HF_PENDING && cli_workflow_paused(session, run->workflow))
+        return hf__strdup("when its workflow, which is paused, is resumed");
+    return due_text(session, run, HF_PENDING);
 }
 
 /* Unless what it waits for tells. */

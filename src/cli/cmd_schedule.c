@@ -242,6 +242,17 @@ static const struct cli_column firing_columns[] = {
     { .header = NULL },
 };
 
+/* Then these are the times at which it would fire. */
+static void warn_paused(const struct cli_session *session, const char *name)
+{
+    hf_schedule *schedule = NULL;
+    if (hf_schedule_get(session->client, &schedule, name, NULL) == HF_OK && schedule->paused)
+        cli_notice(session,
+                   "%s is paused; it fires at these times after `holdfast schedule resume %s`",
+                   name, name);
+    hf_schedule_free(schedule);
+}
+
 static int next(struct cli_session *session, int count, char **operands)
 {
     (void)count;
@@ -254,6 +265,7 @@ static int next(struct cli_session *session, int count, char **operands)
     if (hf_schedule_next(session->client, operands[0], times, (size_t)next_count, &found, &err) !=
         HF_OK)
         return cli_noun_fail(session, &noun, operands[0], &err);
+    warn_paused(session, operands[0]);
     cli_table_print(session, firing_columns, firing_fields, times, sizeof *times, found, true);
     return CLI_OK;
 }

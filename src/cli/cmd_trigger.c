@@ -119,7 +119,7 @@ static const struct hf__field answer_fields[] = {
     { NULL, HF__FIELD_TEXT, 0 },
 };
 
-static void show_answer(const struct cli_session *session, const char *workflow,
+static void show_answer(struct cli_session *session, const char *workflow,
                         const hf_triggered *triggered)
 {
     struct answer answer = { triggered->id, workflow, triggered->existed, triggered->no_worker,
@@ -135,6 +135,8 @@ static void show_answer(const struct cli_session *session, const char *workflow,
                    "warning: no live worker serves %s; it will wait for one (start it with "
                    "`holdfast worker --exec '%s=PROGRAM'`)",
                    workflow, workflow);
+    if (!session->json && !args.wait.given) /* who waits is told then */
+        cli_warn_paused(session, workflow);
     if (args.wait.given)
         cli_notice(session, "run %s", id);
     else if (session->json)

@@ -4,6 +4,7 @@
 #include "cli/field.h"
 #include "cli/run_ref.h"
 #include "cli/terminal.h"
+#include "cli/workflow_name.h"
 
 #include <string.h>
 
@@ -39,10 +40,20 @@ int cli_show_outcome(const struct cli_session *session, const hf_run *run)
     return succeeded ? CLI_OK : CLI_RUN_FAILED;
 }
 
+/* A run that is held back may be waited for in vain. */
+static void warn_held_back(struct cli_session *session, hf_id id)
+{
+    hf_run *run = NULL;
+    if (hf_get(session->client, &run, id, NULL) == HF_OK && run->status == HF_PENDING)
+        cli_warn_paused(session, run->workflow);
+    hf_run_free(run);
+}
+
 int cli_wait_for(struct cli_session *session, const char *name, hf_id id, int64_t timeout)
 {
     hf_run *run = NULL;
     hf_error err = { 0 };
+    warn_held_back(session, id);
     if (hf_wait(session->client, &run, id, timeout, &err) != HF_OK)
         return cli_run_fail(session, name, &err);
     int status = cli_show_outcome(session, run);

@@ -14,18 +14,38 @@ struct cursor {
 };
 
 /* What other programs call it. */
-static const char *translate(const char *name)
+struct translation {
+    const char *theirs;
+    const char *ours;
+};
+
+static const char *translate(const struct translation *words, size_t count, const char *name)
 {
-    static const char *const words[][2] = {
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(name, words[i].theirs) == 0)
+            return words[i].ours;
+    return NULL;
+}
+
+static const char *translate_command(const char *name)
+{
+    static const struct translation words[] = {
         { "describe", "get" }, { "history", "events" }, { "log", "events" },
         { "logs", "events" },  { "ls", "list" },        { "ps", "workers" },
         { "rm", "delete" },    { "run", "trigger" },    { "schedules", "schedule list" },
         { "show", "get" },     { "start", "trigger" },  { "status", "get" },
     };
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strcmp(name, words[i][0]) == 0)
-            return words[i][1];
-    return NULL;
+    return translate(words, sizeof words / sizeof *words, name);
+}
+
+static const char *translate_option(const char *name)
+{
+    static const struct translation words[] = {
+        { "cron-tz", "timezone" }, { "db", "store" },        { "delay", "in" },
+        { "id", "key" },           { "interval", "every" },  { "payload", "input" },
+        { "tz", "timezone" },      { "workflow-id", "key" },
+    };
+    return translate(words, sizeof words / sizeof *words, name);
 }
 
 static int unknown_command(struct cli_session *session, const char *name)
@@ -36,7 +56,7 @@ static int unknown_command(struct cli_session *session, const char *name)
     const struct cli_command *command;
     while ((command = cli_command_next(&walk)))
         hf__suggest_offer(&suggestion, command->name);
-    const char *known = translate(name);
+    const char *known = translate_command(name);
     const char *best = known ? known : suggestion.best;
     if (best)
         return cli_usage(session, "there is no command \"%.60s\"; did you mean %s?", name, best);
@@ -56,6 +76,13 @@ static const struct cli_option *own_options(const struct cli_session *session)
     return session->command ? session->command->options : NULL;
 }
 
+static bool has_option(const struct cli_session *session, const char *name)
+{
+    size_t length = strlen(name);
+    return cli_option_find(own_options(session), name, length) ||
+           cli_option_find(cli_global_options, name, length);
+}
+
 static int unknown_option(struct cli_session *session, const char *argument)
 {
     struct hf__suggestion suggestion;
@@ -63,12 +90,17 @@ static int unknown_option(struct cli_session *session, const char *argument)
     size_t length = strcspn(argument, "=");
     if (length < sizeof name)
         memcpy(name, argument, length);
-    hf__suggest_start(&suggestion, name + strspn(name, "-"));
+    const char *word = name + strspn(name, "-");
+    const char *known = translate_option(word);
+    if (known && !has_option(session, known))
+        known = NULL;
+    hf__suggest_start(&suggestion, word);
     offer_options(&suggestion, own_options(session));
     offer_options(&suggestion, cli_global_options);
-    if (suggestion.best)
+    const char *best = known ? known : suggestion.best;
+    if (best)
         return cli_usage(session, "unknown option %.*s; did you mean --%s?", (int)length, argument,
-                         suggestion.best);
+                         best);
     return cli_usage(
         session, "unknown option %.60s (put -- before operands that begin with a dash)", argument);
 }

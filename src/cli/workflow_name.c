@@ -19,3 +19,20 @@ int cli_unknown_workflow(struct cli_session *session, const char *name, hf_code 
     hf_workflows_free(known);
     return status;
 }
+
+bool cli_workflow_paused(struct cli_session *session, const char *name)
+{
+    hf_workflow *workflow = NULL;
+    bool paused =
+        hf_workflow_get(session->client, &workflow, name, NULL) == HF_OK && workflow->paused;
+    hf_workflow_free(workflow);
+    return paused;
+}
+
+void cli_warn_paused(struct cli_session *session, const char *name)
+{
+    if (cli_workflow_paused(session, name))
+        cli_notice(session,
+                   "warning: %s is paused; its runs begin after `holdfast workflow resume %s`",
+                   name, name);
+}

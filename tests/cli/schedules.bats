@@ -39,6 +39,10 @@ fired()
     [[ "$(jq -r .at <<<"${lines[0]}")" == *-07-01T03:00:00.000Z ]]
     run -0 holdfast schedule next s
     [ "${#lines[@]}" = 6 ]
+    [[ "$output" != *paused* ]]
+    holdfast schedule pause s
+    run -0 holdfast schedule next s
+    [[ "$output" == *'s is paused; it fires at these times after `holdfast schedule resume s`'* ]]
     run -2 holdfast schedule next s --count 0
 }
 

@@ -103,6 +103,15 @@ listed()
     [[ "$output" == *"unknown option -Z"* ]]
 }
 
+@test "an unknown option that is another program's names ours, where there is one" {
+    run -2 holdfast trigger w --delay=5m
+    [[ "$output" == *"unknown option --delay; did you mean --in?"* ]]
+    run -2 holdfast schedule create s --tz Europe/Berlin
+    [[ "$output" == *"did you mean --timezone?"* ]]
+    run -2 holdfast list --tz Europe/Berlin
+    [[ "$output" != *"did you mean"* ]]
+}
+
 @test "too few and too many operands are refused" {
     run -2 holdfast get
     [[ "$output" == *"something is missing: holdfast get RUN..."* ]]

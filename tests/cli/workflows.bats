@@ -80,6 +80,25 @@ setup()
     run -3 holdfast workflow pause unknown
 }
 
+@test "who triggers, waits for or looks at a run of a paused workflow is told" {
+    holdfast workflow create w
+    run -0 --separate-stderr holdfast trigger w
+    [[ "$stderr" != *paused* ]]
+    holdfast workflow pause w
+    run -0 --separate-stderr holdfast trigger w
+    [[ "$stderr" == *'w is paused; its runs begin after `holdfast workflow resume w`'* ]]
+    id=$output
+    run -0 holdfast get "$id"
+    [[ "$output" == *"next attempt   when its workflow, which is paused, is resumed"* ]]
+    run -6 holdfast wait "$id" --timeout 10ms
+    [[ "$output" == *"w is paused;"* ]]
+    run -6 holdfast trigger w --wait=10ms
+    [ "$(grep -c "w is paused;" <<<"$output")" -eq 1 ]
+    holdfast cancel "$id"
+    run -8 holdfast wait "$id"
+    [[ "$output" != *paused* ]]
+}
+
 @test "tenants do not see each other" {
     holdfast tenant create acme
     holdfast workflow create w
