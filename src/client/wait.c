@@ -14,6 +14,8 @@
 #include "util/thread.h"
 
 #define SAFETY_LOOK HF_SECONDS(5) /* for wake-ups that got lost, and behind poolers */
+#define FIRST_PAUSE HF_MILLISECONDS(5)
+#define LAST_PAUSE HF_MILLISECONDS(640)
 
 struct waiter {
     hf_id run;
@@ -76,9 +78,14 @@ hf_code hf__watch_try(hf_client *client, hf_id run, enum hf__watch_level level, 
     return code;
 }
 
+/* By an eighth of the time so far, for a row that many write is seldom free: a fan-out's parent is locked most of the time, and
+ * whoever waits for it would be told long after its end. */
 int64_t hf__watch_pause(int tries)
 {
-    return HF_MILLISECONDS(5) << (tries < 7 ? tries : 7);
+    int64_t pause = FIRST_PAUSE;
+    for (int i = 0; i < tries && pause < LAST_PAUSE; i++)
+        pause += pause / 8;
+    return pause < LAST_PAUSE ? pause : LAST_PAUSE;
 }
 
 /* A commit that is under way is waited for: what it brings may be the news. */
