@@ -14,8 +14,7 @@
 #include <string.h>
 
 enum {
-    PORTION =
-        4000, /* of one commit, if they are alike: these are at work while the rest is written */
+    PORTION = 4000, /* of one commit, if they are alike; the first of several is half as large */
     SIMULATED_PORTION = 2,    /* for families as small as the simulator's */
     NOT_ALIKE_MOST = 25000,   /* of one call, and one commit */
     ID_BYTES = HF_ID_TEXT + 2 /* in a list */
@@ -167,6 +166,8 @@ static hf_code start_rest(hf_ctx *ctx, const char *full, const hf_trigger_spec *
         size_t left = count - started;
         hf_transition some = { .children = started ? specs + started : specs,
                                .child_count = left < portion ? left : portion };
+        if (started == 0 && left > portion) /* these are at work while the rest is written */
+            some.child_count = portion / 2;
         code = start_some(ctx, full, &some, ids, count, started);
         started += some.child_count;
     } while (code == HF_OK && started < count);
