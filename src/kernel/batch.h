@@ -181,9 +181,9 @@ struct hf__new_run {
 void hf__insert_run(struct hf__batch *batch, const struct hf__new_run *run);
 /* Where the flow key is among the parameters of insert_runs and of insert_plain_runs. */
 enum { HF__RUN_FLOW_KEY = 30, HF__PLAIN_FLOW_KEY = 16 };
-/* The batch is one new run without peculiarities, and the store has a shorter way for that: insert_run, which takes and gives
- * what insert_plain_runs does. */
-bool hf__inserts_one_run(const struct hf__batch *batch);
+/* The batch is one new run without peculiarities, and the store has a shorter way for that: insert_run, which gives what
+ * insert_plain_runs does. *one: what it takes. */
+bool hf__inserts_one_run(const struct hf__batch *batch, struct hf__table *one);
 void hf__trigger_fill(struct hf__batch *batch, struct hf__op *op);
 /* After the commit: verdicts of triggers, with a look at those that were refused. */
 hf_code hf__trigger_verdicts(struct hf__batch *batch, hf_error *err);

@@ -27,10 +27,38 @@ static void a_trigger_makes_a_pending_run_that_is_due_at_once(void **state)
     assert_string_equal(events_of(id)->items[0].actor, "tester");
 }
 
-/* With a key, and without one, which takes a shorter way where it is alone. */
-static void expect_kept(const char *key)
+static void expect_text(const char *kept, const char *told)
 {
-    const char *const tags[] = { "red", "gr\xc3\xbcn" };
+    assert_string_equal(kept ? kept : "none", told ? told : "none");
+}
+
+/* Of a run that was triggered so a moment ago. */
+static void expect_kept(const hf_trigger_spec *spec, const char *tags)
+{
+    const hf_run *run = get(trigger_spec(spec));
+    int64_t timeout_at = spec->timeout ? now() + spec->timeout : spec->timeout_at;
+    assert_string_equal(run->tenant, fx.tenant);
+    assert_string_equal(run->workflow, WORK);
+    assert_string_equal(run->input, spec->input);
+    assert_string_equal(run->actor, "tester");
+    assert_int_equal(run->priority, spec->priority);
+    assert_int_equal(run->run_at, spec->run_at ? spec->run_at : now() + spec->delay);
+    assert_int_equal(run->timeout_at, timeout_at);
+    assert_int_equal(run->max_attempts, spec->max_attempts ? spec->max_attempts : 3);
+    expect_text(run->key, spec->key);
+    expect_text(run->subject, spec->subject);
+    expect_text(run->reference, spec->reference);
+    expect_text(run->tags, tags);
+    expect_text(run->partition, spec->partition);
+    expect_text(run->trace, spec->trace);
+    expect_text(run->flow_key, spec->flow_key);
+}
+
+static const char *const tags[] = { "red", "gr\xc3\xbcn" };
+static const char trace[] = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+static void expect_all_kept(const char *key)
+{
     hf_trigger_spec spec = keyed(key, "{\"a\":1}");
     spec.priority = 7;
     spec.delay = HF_SECONDS(5);
@@ -41,36 +69,48 @@ static void expect_kept(const char *key)
     spec.tags = tags;
     spec.tag_count = 2;
     spec.partition = "eu";
-    spec.trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    spec.trace = trace;
     spec.flow_key = "customer-4711";
-    const hf_run *run = get(trigger_spec(&spec));
-    assert_string_equal(run->tenant, fx.tenant);
-    assert_string_equal(run->workflow, WORK);
-    assert_string_equal(run->key ? run->key : "none", key ? key : "none");
-    assert_string_equal(run->input, "{\"a\":1}");
-    assert_int_equal(run->priority, 7);
-    assert_int_equal(run->run_at, now() + HF_SECONDS(5));
-    assert_int_equal(run->timeout_at, now() + HF_MINUTES(5));
-    assert_int_equal(run->max_attempts, 9);
-    assert_string_equal(run->subject, "customer 4711");
-    assert_string_equal(run->reference, "order/12");
-    assert_string_equal(run->tags, "[\"red\",\"gr\xc3\xbcn\"]");
-    assert_string_equal(run->partition, "eu");
-    assert_string_equal(run->trace, spec.trace);
-    assert_string_equal(run->actor, "tester");
-    assert_string_equal(run->flow_key, "customer-4711");
+    expect_kept(&spec, "[\"red\",\"gr\xc3\xbcn\"]");
 }
 
 static void what_a_trigger_says_is_kept(void **state)
 {
     (void)state;
-    expect_kept("k-1");
+    expect_all_kept("k-1");
 }
 
 static void what_a_trigger_without_a_key_says_is_kept(void **state)
 {
     (void)state;
-    expect_kept(NULL);
+    expect_all_kept(NULL);
+}
+
+/* Which way a lone trigger takes depends on what it says: each thing must lead it to one that keeps it. */
+static void each_thing_that_a_trigger_says_by_itself_is_kept(void **state)
+{
+    const hf_trigger_spec specs[] = {
+        { .input = "1" },
+        { .input = "null", .priority = -3 },
+        { .input = "2", .run_at = now() + HF_HOURS(1) },
+        { .input = "3", .delay = HF_SECONDS(5) },
+        { .input = "4", .timeout_at = now() + HF_HOURS(2) },
+        { .input = "5", .timeout = HF_MINUTES(5) },
+        { .input = "6", .max_attempts = 9 },
+        { .input = "7", .subject = "customer 4711" },
+        { .input = "8", .reference = "order/12" },
+        { .input = "9", .tags = tags, .tag_count = 1 },
+        { .input = "10", .partition = "eu" },
+        { .input = "11", .trace = trace },
+        { .input = "12", .flow_key = "customer-4711" },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
+        hf_trigger_spec spec = specs[i];
+        spec.version = HF_TRIGGER_VERSION;
+        spec.workflow = WORK;
+        expect_kept(&spec, spec.tag_count ? "[\"red\"]" : NULL);
+    }
 }
 
 static void an_unknown_workflow_is_refused(void **state)
@@ -400,6 +440,7 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(a_trigger_makes_a_pending_run_that_is_due_at_once),
     CONTRACT_TEST(what_a_trigger_says_is_kept),
     CONTRACT_TEST(what_a_trigger_without_a_key_says_is_kept),
+    CONTRACT_TEST(each_thing_that_a_trigger_says_by_itself_is_kept),
     CONTRACT_TEST(an_unknown_workflow_is_refused),
     CONTRACT_TEST(the_engines_own_workflows_cannot_be_triggered_from_outside),
     CONTRACT_TEST(a_disabled_tenant_triggers_nothing),

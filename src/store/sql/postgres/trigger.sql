@@ -92,33 +92,26 @@ WITH t AS MATERIALIZED (
 SELECT m.id, m.lane, m.run_at, m.created_at FROM made m;
 
 -- name: insert_run
--- As insert_plain_runs, for one. Alone it comes to a server whose caches are cold, where each parameter, array and function
--- counts; run_odd finds out by itself whether its id tells the time. Served by the unique index of workflow. Serves: a
--- trigger alone in its flush.
+-- As insert_plain_runs, for one that is due at once and has nothing else of its own than an input. Alone it comes to a server
+-- whose caches are cold, where each parameter, array and function counts; run_odd finds out by itself whether its id tells the
+-- time. Served by the unique index of workflow. Serves: a trigger alone in its flush.
 -- only: postgres
--- takes: one (tenant int, id uuid, workflow text, priority int, run_at bigint, delay bigint, timeout_at bigint,
---   timeout bigint, max_attempts int, input text, subject text, reference text, tags text, partition text, trace text,
---   actor text, flow_key text)
+-- takes: one (tenant int, id uuid, workflow text, priority int, input text, trace text, actor text)
 -- gives: (id uuid, lane int, run_at bigint, now bigint)
 WITH made AS (
-    INSERT INTO holdfast.run (tenant_id, id, workflow_id, lane, priority, run_at, timeout_at, max_attempts, input,
-        subject, reference, tags, partition, trace, actor, event_seq, created_at, updated_at, definition_hash)
-    SELECT $1, $2, w.id,
-           CASE WHEN $17 IS NULL THEN w.lane ELSE (
-                SELECT l.id FROM holdfast.lane l
-                 WHERE l.workflow_id = w.id AND coalesce(l.flow_key, '') = $17 FOR KEY SHARE) END, $4,
-           least(coalesce($5, t.now + $6), d.timeout_at), d.timeout_at, $9, $10, $11, $12, $13, $14, $15, $16, 1,
-           t.now, t.now, w.definition_hash
+    INSERT INTO holdfast.run (tenant_id, id, workflow_id, lane, priority, run_at, timeout_at, input, trace, actor, event_seq,
+        created_at, updated_at, definition_hash)
+    SELECT $1, $2, w.id, w.lane, $4, t.now, t.now + w.timeout, $5, $6, $7, 1, t.now, t.now,
+           w.definition_hash
       FROM (SELECT holdfast.now() AS now OFFSET 0) t
       JOIN holdfast.tenant e ON e.id = $1 AND NOT e.disabled
       JOIN holdfast.workflow w ON w.tenant_id = $1 AND w.name = $3
-     CROSS JOIN LATERAL (SELECT coalesce($7, t.now + $8, t.now + w.timeout) AS timeout_at) d
-    RETURNING tenant_id, id, lane, run_at, actor, created_at
+    RETURNING lane, run_at, created_at
 ), journal AS (
     INSERT INTO holdfast.event (run_id, seq, version, tenant_id, at, kind, name, actor)
-    SELECT m.id, 1, 1, m.tenant_id, m.created_at, 0, 'created', m.actor FROM made m
+    SELECT $2, 1, 1, $1, m.created_at, 0, 'created', $7 FROM made m
 )
-SELECT m.id, m.lane, m.run_at, m.created_at FROM made m;
+SELECT $2, m.lane, m.run_at, m.created_at FROM made m;
 
 -- name: insert_children
 -- As insert_runs, for children of one run that differ in nothing but id, priority, trace and input: pending at once, without
