@@ -35,7 +35,7 @@ static hf_code charge_card(hf_step *step, hf_error *err, void *arg)
         snprintf(err->message, sizeof err->message, "the bank does not answer");
         return HF_RETRY;
     }
-    hf_try(hf_progress(arg, 25, "charged")); /* in a step: replay does not come by here */
+    hf_try(hf_progress(arg, 25, "charged"));
     snprintf(receipt, sizeof receipt, "{\"receipt\":\"%s\"}", key);
     return hf_step_done(step, receipt);
 }

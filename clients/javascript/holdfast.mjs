@@ -864,13 +864,26 @@ export class Context {
 
     // -- telling --
 
-    /** How far the run is. Seen at once; not remembered. @param {number} percent @param {string} [text] */
+    /** Whether an earlier pass came further than this one has come by now. */
+    #replays() {
+        this.check();
+        return this.#next < this.#entries.length;
+    }
+
+    /**
+     * How far the run is. Seen at once; not remembered, and not told again where an earlier pass came further.
+     * @param {number} percent @param {string} [text]
+     */
     async progress(percent, text) {
+        if (this.#replays())
+            return;
         await this.#tell({ events: [{ kind: 'domain', name: 'progress', data: { percent, text } }] });
     }
 
-    /** Publishes the run's state, at once; not remembered. @param {Json} state */
+    /** Publishes the run's state, at once; not remembered, and as for progress not published again. @param {Json} state */
     async publish(state) {
+        if (this.#replays() && this.run.state != null)
+            return;
         await this.#tell({ events: [{ kind: 'domain', name: 'published' }], state });
     }
 

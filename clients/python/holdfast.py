@@ -774,13 +774,22 @@ class Context:
     # -- telling --
 
     def progress(self, percent: int, text: Optional[str] = None) -> None:
-        """How far the run is. Seen at once; not remembered."""
+        """How far the run is. Seen at once; not remembered, and not told again where an earlier pass came further."""
+        if self._replays():
+            return
         data = {"percent": percent, **({"text": text} if text is not None else {})}
         self._tell({"events": [{"kind": "domain", "name": "progress", "data": data}]})
 
     def publish(self, state: Any) -> None:
-        """Publishes the run's state (JSON), at once; not remembered."""
+        """Publishes the run's state (JSON), at once; not remembered, and as for progress not published again."""
+        if self._replays() and self.run.get("state") is not None:
+            return
         self._tell({"events": [{"kind": "domain", "name": "published"}], "state": state})
+
+    def _replays(self) -> bool:
+        """Whether an earlier pass came further than this one has come by now."""
+        self.check()
+        return self._next < len(self._entries)
 
     def _tell(self, body: Dict[str, Any]) -> None:
         self.check()

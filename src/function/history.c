@@ -317,7 +317,13 @@ static hf_code meet(hf_ctx *ctx, const char *op, const char *full, struct hf__en
         return mismatch(ctx, "\"%s\" (%s) was called where \"%s\" (%s) is remembered", full, op,
                         (*entry)->name, (*entry)->op);
     function->next += *entry != NULL;
+    function->beyond |= *entry == NULL;
     return HF_OK;
+}
+
+bool hf__function_replays(const struct hf__function *function)
+{
+    return !function->beyond && function->next < function->count;
 }
 
 static const char *full_name(hf_ctx *ctx, const char *name, int used)

@@ -647,6 +647,54 @@ static void progress_and_state_are_seen_while_it_runs(void **state)
     assert_int_equal(count_events(id, "step", "succeeded"), 1); /* emitted once */
 }
 
+static hf_code telling_between_waits(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    hf_step a;
+    (void)input;
+    (void)err;
+    (void)arg;
+    atomic_fetch_add(&scene.calls, 1);
+    hf_try(hf_progress(ctx, 10, NULL));
+    hf_try(hf_publish(ctx, "1"));
+    if (hf_step_begin(ctx, "a", &a))
+        hf_try(hf_step_done(&a, "1"));
+    hf_try(hf_publish(ctx, "2"));
+    hf_try(hf_sleep(ctx, "nap", HF_MILLISECONDS(1)));
+    hf_try(hf_progress(ctx, 50, NULL));
+    hf_try(hf_sleep(ctx, "another", HF_MILLISECONDS(1)));
+    return hf_progress(ctx, 90, NULL);
+}
+
+static void what_an_earlier_pass_told_is_not_told_again(void **state)
+{
+    (void)state;
+    clear();
+    hf_id id = begin(telling_between_waits);
+    world_expect(id, HF_SUCCEEDED);
+    assert_int_equal(atomic_load(&scene.calls), 3);
+    assert_int_equal(count_events(id, "domain", "progress"), 3);
+    assert_int_equal(count_events(id, "domain", "published"), 2);
+    hf_run *run = world_get(id);
+    assert_string_equal(run->state, "2");
+    hf_run_free(run);
+}
+
+/* A fork has the steps that it keeps from the start, but nobody has seen it come by there. */
+static void a_fork_publishes_the_state_of_the_steps_that_it_keeps(void **state)
+{
+    hf_error err;
+    hf_triggered fork;
+    (void)state;
+    clear();
+    hf_id id = begin(telling_between_waits);
+    world_expect(id, HF_SUCCEEDED);
+    assert_ok(hf_fork(world.client, &fork, id, "another", NULL, &err));
+    world_expect(fork.id, HF_SUCCEEDED);
+    hf_run *run = world_get(fork.id);
+    assert_string_equal(run->state, "2");
+    hf_run_free(run);
+}
+
 /* ---- Losing ---- */
 
 static hf_code stubborn(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
@@ -704,6 +752,8 @@ int main(int argc, char **argv)
         TEST(a_run_gets_one_answer_for_each_change),
         TEST(time_and_chance_are_the_same_every_time),
         TEST(progress_and_state_are_seen_while_it_runs),
+        TEST(what_an_earlier_pass_told_is_not_told_again),
+        TEST(a_fork_publishes_the_state_of_the_steps_that_it_keeps),
         TEST(a_cancelled_run_records_nothing_more),
     };
     return world_run_tests(argc, argv, "function", tests, sizeof tests / sizeof *tests);
