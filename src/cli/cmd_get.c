@@ -60,6 +60,17 @@ static char *wake_text(struct cli_session *session, const void *record)
     return run->waiting_until == run->run_at ? hf__strdup("") : due_text(session, run, HF_WAITING);
 }
 
+/* A function's wait is named as its signal is; "#2" tells the second of a name from the first. */
+static void add_signal_name(struct hf__buffer *text, const hf_run *run)
+{
+    if (!run->waiting_kind || strcmp(run->waiting_kind, "signal") != 0 || !run->current_step)
+        return;
+    const char *use = strrchr(run->current_step, '#');
+    bool numbered = use && use[1] && use[1 + strspn(use + 1, "0123456789")] == '\0';
+    int length = (int)(numbered ? (size_t)(use - run->current_step) : strlen(run->current_step));
+    hf__buffer_addf(text, " \"%.*s\"", length, run->current_step);
+}
+
 static char *waiting_text(struct cli_session *session, const void *record)
 {
     const hf_run *run = record;
@@ -67,6 +78,7 @@ static char *waiting_text(struct cli_session *session, const void *record)
         return hf__strdup("");
     struct hf__buffer text = { 0 };
     hf__buffer_add_text(&text, run->waiting_kind ? run->waiting_kind : "a signal");
+    add_signal_name(&text, run);
     if (run->waiting_token)
         hf__buffer_addf(&text, " (token %s)", run->waiting_token);
     if (run->waiting_until) {

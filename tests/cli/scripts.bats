@@ -44,6 +44,12 @@ waits()
     has_status "$1" waiting
 }
 
+# So many signals were taken.
+has_moved_on()
+{
+    [ "$(holdfast steps "$1" --json | jq -s '[.[] | select(.op == "wait" and .status == "succeeded")] | length')" = "$2" ]
+}
+
 needs()
 {
     command -v "$1" >/dev/null || skip "there is no $1 here"
@@ -305,6 +311,17 @@ needs()
     stop_worker
     start_worker --exec 'w=./w.sh' --exec 'kid=./kid.sh' --stop-limit 1s
     [ "$(result_of | jq -c .)" = '[1,8,6,3]' ]
+}
+
+@test "who looks at a run that waits for a signal sees which" {
+    durable 'holdfast wait go; holdfast wait go'
+    id=$(holdfast trigger w -q)
+    for turn in 1 2; do
+        wait_until waits "$id"
+        holdfast get "$id" | grep -qE '^waits for +signal "go"$'
+        holdfast signal "$id" go "$turn" -q
+        wait_until has_moved_on "$id" "$turn"
+    done
 }
 
 @test "progress, state and events are told, also by a step" {
