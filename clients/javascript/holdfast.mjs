@@ -430,8 +430,9 @@ async function* readEvents(body) {
 // ---- What a run remembers ----
 
 /** One remembered call: its last line in the journal. */
-const entryOf = (name, status, data) => ({
-    name, status, op: data.op ?? 'step', output: data.output ?? null, error: data.error ?? null,
+/** `own`: else it came with the run's start, as the steps of a fork. */
+const entryOf = (name, status, data, own = true) => ({
+    name, status, own, op: data.op ?? 'step', output: data.output ?? null, error: data.error ?? null,
     attempt: data.attempt ?? 0, until: data.until ?? 0,
 });
 
@@ -477,7 +478,7 @@ export class Context {
     #recall() {
         const found = new Map();
         for (const line of this.#claim.steps) {
-            const entry = entryOf(line.name, line.status, line.data ?? {});
+            const entry = entryOf(line.name, line.status, line.data ?? {}, line.version !== 1);
             if (found.has(line.name)) {
                 Object.assign(found.get(line.name), entry);
             } else {
@@ -864,26 +865,26 @@ export class Context {
 
     // -- telling --
 
-    /** Whether an earlier pass came further than this one has come by now. */
+    /** Whether a turn of this run came by here before. */
     #replays() {
         this.check();
-        return this.#next < this.#entries.length;
+        return this.#next < this.#entries.length && this.#entries.at(-1).own;
     }
 
     /**
-     * How far the run is. Seen at once; not remembered, and not told again where an earlier pass came further.
+     * How far the run is. Seen at once; not remembered, and not told again as long as the run has remembered something that
+     * lies ahead.
      * @param {number} percent @param {string} [text]
      */
     async progress(percent, text) {
+        const data = plain({ percent, text });
         if (this.#replays())
             return;
-        await this.#tell({ events: [{ kind: 'domain', name: 'progress', data: { percent, text } }] });
+        await this.#tell({ events: [{ kind: 'domain', name: 'progress', data }] });
     }
 
-    /** Publishes the run's state, at once; not remembered, and as for progress not published again. @param {Json} state */
+    /** Publishes the run's state, at once; not remembered. @param {Json} state */
     async publish(state) {
-        if (this.#replays() && this.run.state != null)
-            return;
         await this.#tell({ events: [{ kind: 'domain', name: 'published' }], state });
     }
 

@@ -398,8 +398,9 @@ class _Backoff:
 class _Entry:
     """One remembered call: its last line in the journal."""
 
-    def __init__(self, name: str, status: str, data: Dict[str, Any]):
+    def __init__(self, name: str, status: str, data: Dict[str, Any], own: bool = True):
         self.name, self.status = name, status
+        self.own = own  # else it came with the run's start, as the steps of a fork
         self.op: str = data.get("op") or "step"
         self.output, self.error = data.get("output"), data.get("error")
         self.attempt, self.until = data.get("attempt") or 0, data.get("until") or 0
@@ -446,7 +447,8 @@ class Context:
     def _recall(self) -> None:
         places: Dict[str, int] = {}
         for line in self._claim["steps"]:
-            entry = _Entry(line["name"], line["status"], line["data"] if isinstance(line["data"], dict) else {})
+            entry = _Entry(line["name"], line["status"], line["data"] if isinstance(line["data"], dict) else {},
+                           line.get("version", 0) != 1)
             if entry.name in places:
                 self._entries[places[entry.name]] = entry
             else:
@@ -774,22 +776,21 @@ class Context:
     # -- telling --
 
     def progress(self, percent: int, text: Optional[str] = None) -> None:
-        """How far the run is. Seen at once; not remembered, and not told again where an earlier pass came further."""
+        """How far the run is. Seen at once; not remembered, and not told again as long as the run has remembered something
+        that lies ahead."""
+        data = _plain({"percent": percent, **({"text": text} if text is not None else {})})
         if self._replays():
             return
-        data = {"percent": percent, **({"text": text} if text is not None else {})}
         self._tell({"events": [{"kind": "domain", "name": "progress", "data": data}]})
 
     def publish(self, state: Any) -> None:
-        """Publishes the run's state (JSON), at once; not remembered, and as for progress not published again."""
-        if self._replays() and self.run.get("state") is not None:
-            return
+        """Publishes the run's state (JSON), at once; not remembered."""
         self._tell({"events": [{"kind": "domain", "name": "published"}], "state": state})
 
     def _replays(self) -> bool:
-        """Whether an earlier pass came further than this one has come by now."""
+        """Whether a turn of this run came by here before."""
         self.check()
-        return self._next < len(self._entries)
+        return self._next < len(self._entries) and self._entries[-1].own
 
     def _tell(self, body: Dict[str, Any]) -> None:
         self.check()

@@ -144,10 +144,10 @@ HF_PUBLIC hf_code hf_child_wait(hf_ctx *ctx, const char *name, hf_id id,
 
 /* ---- Telling ---- */
 
-/* How far the run is: 0 to 100, and a few words (or NULL). Seen at once by whoever looks at the run; not remembered, and not
- * told again where an earlier pass came further. */
+/* How far the run is: 0 to 100, and a few words (or NULL). Seen at once by whoever looks at the run; not remembered. A replay
+ * does not tell it again as long as it has something ahead that the run has remembered since; nor what hf_publish says. */
 HF_PUBLIC hf_code hf_progress(hf_ctx *ctx, int percent, const char *text) HF_MUST_CHECK;
-/* Publishes the run's state (JSON; NULL: null) at once; not remembered, and as for progress not published again. */
+/* Publishes the run's state (JSON; NULL: null) at once; not remembered. */
 HF_PUBLIC hf_code hf_publish(hf_ctx *ctx, const char *json) HF_MUST_CHECK;
 /* Puts an event into the outbox, once. */
 HF_PUBLIC hf_code hf_emit(hf_ctx *ctx, const char *type, const char *json) HF_MUST_CHECK;

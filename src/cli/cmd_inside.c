@@ -247,8 +247,8 @@ const struct cli_command cli_command_progress = {
     .summary = "Say how far it is",
     .operands = "PERCENT [TEXT]",
     .details =
-        "Seen at once by `holdfast watch`, in `holdfast events` and on the dashboard, and not told "
-        "again where an earlier pass came further; a step's command may call it too.\n" INSIDE,
+        "Seen at once by `holdfast watch`, in `holdfast events` and on the dashboard, and told "
+        "again at every pass; a step's command may call it too.\n" INSIDE,
     .examples = "holdfast progress 40 'resizing'",
     .min_operands = 1,
     .max_operands = 2,

@@ -25,6 +25,7 @@ struct hf__entry {
     const char *error;
     int attempt;
     int64_t until; /* store clock */
+    bool own;      /* written by a turn of this run; else with its start, as the steps of a fork */
 };
 
 struct hf__function {
@@ -40,7 +41,6 @@ struct hf__function {
     const char *open;          /* the step that has begun and not ended; NULL: none, or by_name */
     bool *taken;               /* mail that calls of this turn have taken */
     bool by_name;              /* calls may come in any order */
-    bool beyond;               /* a call was made that is not remembered */
     bool met_failure;          /* the last call told of a failure that every replay meets again */
     hf_code over;              /* HF_OK while calls may be made; then what all of them answer */
     hf_error error;
@@ -69,7 +69,8 @@ hf_code hf__function_call(hf_ctx *ctx, const char *op, const char *name, const c
                           struct hf__entry **entry);
 /* Whether what comes next is of this kind and name, or nothing is remembered any more; it is not called by this. */
 bool hf__function_expects(hf_ctx *ctx, const char *op, const char *name);
-/* Whether an earlier pass came further than this one has come by now. */
+/* Whether a turn of this run came by here before: something that it has remembered lies ahead. Where calls come in any order
+ * nobody knows. */
 bool hf__function_replays(const struct hf__function *function);
 /* Names, for maps. */
 hf_id hf__function_hash(const char *name);

@@ -13,14 +13,16 @@
 
 /* ---- Telling ---- */
 
+/* Once: what an earlier pass came by, it has told. But what is refused is refused every time. */
 static hf_code tell(hf_ctx *ctx, const char *name, const char *data, const char *state)
 {
     const hf_new_event event = { .kind = "domain", .name = name, .data = data };
     hf_transition t = { .events = &event, .event_count = 1, .state = state };
+    if (hf__function_replays(ctx->function))
+        return hf__function_check(ctx, &t);
     return hf__function_go_on(ctx, &t);
 }
 
-/* What an earlier pass came by, it has told. */
 hf_code hf_progress(hf_ctx *ctx, int percent, const char *text)
 {
     hf_code code;
@@ -30,8 +32,6 @@ hf_code hf_progress(hf_ctx *ctx, int percent, const char *text)
     if (percent < 0 || percent > 100)
         return hf__fail(&ctx->function->error, HF_INVALID,
                         "a progress of %d is not between 0 and 100", percent);
-    if (hf__function_replays(ctx->function))
-        return HF_OK;
     hf__buffer_addf(&json, "{\"percent\":%d", percent);
     if (text) {
         hf__buffer_add_text(&json, ",\"text\":");
@@ -43,15 +43,10 @@ hf_code hf_progress(hf_ctx *ctx, int percent, const char *text)
     return code;
 }
 
-/* As for progress; but a run that was forked has the steps of another, and not its state. */
 hf_code hf_publish(hf_ctx *ctx, const char *json)
 {
     hf_code code;
-    if (!hf__function_of(ctx, &code))
-        return code;
-    if (ctx->claimed->run.state && hf__function_replays(ctx->function))
-        return HF_OK;
-    return tell(ctx, "published", NULL, json ? json : "null");
+    return hf__function_of(ctx, &code) ? tell(ctx, "published", NULL, json ? json : "null") : code;
 }
 
 hf_code hf_emit(hf_ctx *ctx, const char *type, const char *json)

@@ -113,6 +113,7 @@ static const struct hf__field mail_fields[] = {
 
 static const struct hf__field step_fields[] = {
     { "seq", HF__FIELD_INT64, offsetof(hf_event, seq) },
+    { "version", HF__FIELD_INT64, offsetof(hf_event, version) },
     { "name", HF__FIELD_TEXT, offsetof(hf_event, step) },
     { "status", HF__FIELD_TEXT, offsetof(hf_event, name) },
     { "data", HF__FIELD_JSON, offsetof(hf_event, data) },

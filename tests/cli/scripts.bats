@@ -332,8 +332,8 @@ needs()
         holdfast sleep nap 10ms'
     id=$(holdfast trigger w -q)
     holdfast wait "$id" --timeout 2m
-    # Told once, though the script came by twice.
-    [ "$(holdfast events "$id" --json | jq -c 'select(.name == "progress") | .data.percent' | tr '\n' ' ')" = "40 60 " ]
+    # Again when the script comes by again, but for what a step's command told.
+    [ "$(holdfast events "$id" --json | jq -c 'select(.name == "progress") | .data.percent' | tr '\n' ' ')" = "40 60 40 " ]
     [ "$(holdfast get --json "$id" | jq -c .state)" = '{"phase":"inner"}' ]
     [ "$(sqlite3 store.db "SELECT count(*) FROM outbox WHERE type = 'order.packed'" 2>/dev/null || echo 1)" = 1 ]
 }

@@ -679,8 +679,33 @@ static void what_an_earlier_pass_told_is_not_told_again(void **state)
     hf_run_free(run);
 }
 
-/* A fork has the steps that it keeps from the start, but nobody has seen it come by there. */
-static void a_fork_publishes_the_state_of_the_steps_that_it_keeps(void **state)
+/* Answers that differ would lead a replay elsewhere. */
+static hf_code complaining(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    hf_step a;
+    (void)input;
+    (void)err;
+    (void)arg;
+    atomic_fetch_add(&scene.calls, 1);
+    hf_try(hf_publish(ctx, "1"));
+    bool refused = hf_publish(ctx, "{no JSON") == HF_INVALID;
+    if (refused && hf_step_begin(ctx, "complain", &a))
+        hf_try(hf_step_done(&a, "1"));
+    return hf_sleep(ctx, "nap", HF_MILLISECONDS(1));
+}
+
+static void what_cannot_be_published_is_refused_by_every_pass(void **state)
+{
+    (void)state;
+    clear();
+    hf_id id = begin(complaining);
+    world_expect(id, HF_SUCCEEDED);
+    assert_int_equal(atomic_load(&scene.calls), 2);
+    assert_int_equal(count_events(id, "domain", "published"), 1);
+}
+
+/* A fork has the steps that it keeps from the start, but has never come by there. */
+static void a_fork_tells_what_belongs_to_the_steps_that_it_keeps(void **state)
 {
     hf_error err;
     hf_triggered fork;
@@ -690,6 +715,8 @@ static void a_fork_publishes_the_state_of_the_steps_that_it_keeps(void **state)
     world_expect(id, HF_SUCCEEDED);
     assert_ok(hf_fork(world.client, &fork, id, "another", NULL, &err));
     world_expect(fork.id, HF_SUCCEEDED);
+    assert_int_equal(count_events(fork.id, "domain", "progress"), 3);
+    assert_int_equal(count_events(fork.id, "domain", "published"), 2);
     hf_run *run = world_get(fork.id);
     assert_string_equal(run->state, "2");
     hf_run_free(run);
@@ -753,7 +780,8 @@ int main(int argc, char **argv)
         TEST(time_and_chance_are_the_same_every_time),
         TEST(progress_and_state_are_seen_while_it_runs),
         TEST(what_an_earlier_pass_told_is_not_told_again),
-        TEST(a_fork_publishes_the_state_of_the_steps_that_it_keeps),
+        TEST(what_cannot_be_published_is_refused_by_every_pass),
+        TEST(a_fork_tells_what_belongs_to_the_steps_that_it_keeps),
         TEST(a_cancelled_run_records_nothing_more),
     };
     return world_run_tests(argc, argv, "function", tests, sizeof tests / sizeof *tests);

@@ -433,7 +433,27 @@ static hf_code starts_a_large_family(hf_ctx *ctx, const char *input, hf_error *e
     return hf_return(ctx, result);
 }
 
-/* A run whose worker died when it had started the first four thousand of so many. */
+/* So that they are soon at work. */
+static void the_first_portion_of_a_large_family_is_half_as_large_as_the_others(void **state)
+{
+    hf_events *events = NULL;
+    char told[16] = "";
+    (void)state;
+    hf_id id = begin_family(starts_a_large_family);
+    world_expect(id, HF_SUCCEEDED);
+    assert_ok(hf_events_list(world.client, &events, id, 0, 100, NULL));
+    for (size_t i = 0; i < events->count; i++) {
+        const char *started =
+            strstr(events->items[i].data ? events->items[i].data : "", "\"started\":");
+        const hf_event *line = &events->items[i];
+        if (line->step && strcmp(line->step, "fan") == 0 && started && !*told)
+            snprintf(told, sizeof told, "%.4s", started + strlen("\"started\":"));
+    }
+    assert_string_equal(told, "2000");
+    hf_events_free(events);
+}
+
+/* A run whose worker died when it had started four thousand of so many. */
 static hf_id begin_within_a_family(int count)
 {
     char data[200];
@@ -487,6 +507,7 @@ int main(int argc, char **argv)
         TEST(cancelling_the_parent_cancels_its_children),
         TEST(a_child_of_an_unknown_workflow_is_the_callers_to_handle),
         TEST(thousands_of_children_are_one_wait),
+        TEST(the_first_portion_of_a_large_family_is_half_as_large_as_the_others),
         TEST(a_family_that_was_started_in_part_is_completed),
         TEST(a_large_family_of_another_size_is_not_what_is_remembered),
     };
