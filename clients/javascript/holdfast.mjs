@@ -429,8 +429,7 @@ async function* readEvents(body) {
 
 // ---- What a run remembers ----
 
-/** One remembered call: its last line in the journal. */
-/** `own`: else it came with the run's start, as the steps of a fork. */
+/** One remembered call: its last line in the journal. `own`: else it came with the run's start, as the steps of a fork. */
 const entryOf = (name, status, data, own = true) => ({
     name, status, own, op: data.op ?? 'step', output: data.output ?? null, error: data.error ?? null,
     attempt: data.attempt ?? 0, until: data.until ?? 0,
@@ -867,7 +866,6 @@ export class Context {
 
     /** Whether a turn of this run came by here before. */
     #replays() {
-        this.check();
         return this.#next < this.#entries.length && this.#entries.at(-1).own;
     }
 
@@ -877,10 +875,7 @@ export class Context {
      * @param {number} percent @param {string} [text]
      */
     async progress(percent, text) {
-        const data = plain({ percent, text });
-        if (this.#replays())
-            return;
-        await this.#tell({ events: [{ kind: 'domain', name: 'progress', data }] });
+        await this.#tell({ events: [{ kind: 'domain', name: 'progress', data: { percent, text } }] }, true);
     }
 
     /** Publishes the run's state, at once; not remembered. @param {Json} state */
@@ -888,9 +883,11 @@ export class Context {
         await this.#tell({ events: [{ kind: 'domain', name: 'published' }], state });
     }
 
-    async #tell(body) {
+    async #tell(body, once = false) {
         this.check();
-        await this.#send('commit', { turn: 'go_on', ...plain(body) });
+        const told = plain(body);
+        if (!(once && this.#replays()))
+            await this.#send('commit', { turn: 'go_on', ...told });
     }
 
     /** Puts an event into the outbox, once. @param {string} type @param {Json} [data] */

@@ -778,10 +778,8 @@ class Context:
     def progress(self, percent: int, text: Optional[str] = None) -> None:
         """How far the run is. Seen at once; not remembered, and not told again as long as the run has remembered something
         that lies ahead."""
-        data = _plain({"percent": percent, **({"text": text} if text is not None else {})})
-        if self._replays():
-            return
-        self._tell({"events": [{"kind": "domain", "name": "progress", "data": data}]})
+        data = {"percent": percent, **({"text": text} if text is not None else {})}
+        self._tell({"events": [{"kind": "domain", "name": "progress", "data": data}]}, once=True)
 
     def publish(self, state: Any) -> None:
         """Publishes the run's state (JSON), at once; not remembered."""
@@ -789,12 +787,13 @@ class Context:
 
     def _replays(self) -> bool:
         """Whether a turn of this run came by here before."""
-        self.check()
         return self._next < len(self._entries) and self._entries[-1].own
 
-    def _tell(self, body: Dict[str, Any]) -> None:
+    def _tell(self, body: Dict[str, Any], once: bool = False) -> None:
         self.check()
-        self._send("commit", {"turn": "go_on", **_plain(body)})
+        body = _plain(body)
+        if not (once and self._replays()):
+            self._send("commit", {"turn": "go_on", **body})
 
     def emit(self, type: str, data: Any = None) -> None:
         """Puts an event into the outbox, once."""

@@ -7,6 +7,7 @@
 #include "cli/table.h"
 #include "cli/terminal.h"
 #include "cli/workflow_name.h"
+#include "record/step_lines.h"
 #include "util/alloc.h"
 #include "util/buffer.h"
 
@@ -60,15 +61,12 @@ static char *wake_text(struct cli_session *session, const void *record)
     return run->waiting_until == run->run_at ? hf__strdup("") : due_text(session, run, HF_WAITING);
 }
 
-/* A function's wait is named as its signal is; "#2" tells the second of a name from the first. */
+/* A function's wait is named as its signal is. */
 static void add_signal_name(struct hf__buffer *text, const hf_run *run)
 {
     if (!run->waiting_kind || strcmp(run->waiting_kind, "signal") != 0 || !run->current_step)
         return;
-    const char *use = strrchr(run->current_step, '#');
-    bool numbered = use && use[1] && use[1 + strspn(use + 1, "0123456789")] == '\0';
-    int length = (int)(numbered ? (size_t)(use - run->current_step) : strlen(run->current_step));
-    hf__buffer_addf(text, " \"%.*s\"", length, run->current_step);
+    hf__buffer_addf(text, " \"%.*s\"", (int)hf__step_base(run->current_step), run->current_step);
 }
 
 static char *waiting_text(struct cli_session *session, const void *record)

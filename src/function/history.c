@@ -4,6 +4,7 @@
 
 #include "client/check.h"
 #include "record/members.h"
+#include "record/step_lines.h"
 #include "util/alloc.h"
 #include "util/clock.h"
 #include "util/error.h"
@@ -106,14 +107,9 @@ hf_id hf__function_hash(const char *name)
     return id;
 }
 
-/* "name#2" belongs to the second use of "name". */
 static bool ends_like_a_use(const char *name)
 {
-    size_t length = strlen(name);
-    size_t digits = 0;
-    while (digits < length && name[length - digits - 1] >= '0' && name[length - digits - 1] <= '9')
-        digits++;
-    return digits && digits < length && name[length - digits - 1] == '#';
+    return name[hf__step_base(name)] != '\0';
 }
 
 /* Before anything is done under the name: what cannot be remembered must not begin. */

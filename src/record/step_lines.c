@@ -23,6 +23,16 @@ const struct hf__field hf__step_fields[] = {
     FIELD(output, "output", JSON),   FIELD(error, "error", TEXT),       { NULL, HF__FIELD_TEXT, 0 },
 };
 
+size_t hf__step_base(const char *name)
+{
+    size_t length = strlen(name);
+    size_t digits = 0;
+    while (digits < length && name[length - digits - 1] >= '0' && name[length - digits - 1] <= '9')
+        digits++;
+    bool numbered = digits && digits < length && name[length - digits - 1] == '#';
+    return numbered ? length - digits - 1 : length;
+}
+
 /* ---- Reading one event's data ---- */
 
 static bool is_named(const struct hf__json_member *member, const char *name)

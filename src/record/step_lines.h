@@ -44,6 +44,9 @@ struct hf__step_lines {
 
 extern const struct hf__field hf__step_fields[];
 
+/* Bytes of a remembered name without the number of its use: "name#2" is the second of "name". */
+size_t hf__step_base(const char *name);
+
 /* Takes in one event, of whatever kind. */
 void hf__step_lines_add(struct hf__step_lines *steps, const hf_event *event);
 /* The last step of this name; NULL: none. */

@@ -1,4 +1,4 @@
-/* Durable functions: what is remembered, what is tried again, what does not match. C1, C4, C5. A11.
+/* Durable functions: what is remembered, what is tried again, what does not match. C1, C5. A11.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <pthread.h>
 #include <stddef.h>
@@ -37,18 +37,6 @@ static hf_id begin(hf_handler handler)
     world_define(WORKFLOW, 5, HF_MILLISECONDS(1), 0);
     world_start();
     return world_trigger(WORKFLOW, "{\"n\":1}");
-}
-
-static int count_events(hf_id run, const char *kind, const char *name)
-{
-    hf_events *events = NULL;
-    int count = 0;
-    assert_ok(hf_events_list(world.client, &events, run, 0, 1000, NULL));
-    for (size_t i = 0; i < events->count; i++)
-        count += strcmp(events->items[i].kind, kind) == 0 &&
-                 (!name || strcmp(events->items[i].name, name) == 0);
-    hf_events_free(events);
-    return count;
 }
 
 static void expect_failure(hf_id id, const char *code, const char *words)
@@ -94,7 +82,7 @@ static void a_finished_step_returns_what_it_returned(void **state)
     assert_int_equal(atomic_load(&scene.calls), 3);
     assert_int_equal(atomic_load(&scene.works[0]), 1);
     assert_int_equal(atomic_load(&scene.works[1]), 1);
-    assert_int_equal(count_events(id, "step", "succeeded"), 2);
+    assert_int_equal(world_count_events(id, "step", "succeeded"), 2);
 }
 
 static void a_steps_key_names_its_run_and_itself(void **state)
@@ -233,7 +221,7 @@ static void a_step_ends_once(void **state)
     atomic_store(&scene.crashes, 1);
     hf_id id = begin(ends_twice);
     world_expect_result(id, "1");
-    assert_int_equal(count_events(id, "step", NULL), 1);
+    assert_int_equal(world_count_events(id, "step", NULL), 1);
 }
 
 static hf_code leaves_one_open(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
@@ -333,7 +321,7 @@ static void a_step_is_tried_again_by_its_policy(void **state)
     world_expect_result(id, "\"done\"");
     assert_int_equal(atomic_load(&scene.works[0]), 3);
     assert_int_equal(atomic_load(&scene.calls), 3); /* it was suspended between */
-    assert_int_equal(count_events(id, "step", "waiting"), 2);
+    assert_int_equal(world_count_events(id, "step", "waiting"), 2);
 }
 
 static void a_step_that_failed_for_good_can_be_handled(void **state)
@@ -345,7 +333,7 @@ static void a_step_that_failed_for_good_can_be_handled(void **state)
     world_expect_result(id, "\"gave up\"");
     assert_int_equal(atomic_load(&scene.works[0]), 3);
     assert_string_equal(scene.seen[0], "no answer 3");
-    assert_int_equal(count_events(id, "step", "failed"), 1);
+    assert_int_equal(world_count_events(id, "step", "failed"), 1);
 }
 
 /* Lets through what its step came to. */
@@ -379,7 +367,7 @@ static void a_failure_that_is_remembered_and_not_handled_fails_the_run_at_once(v
     expect_failure(id, "failed", "no answer 5");
     assert_int_equal(atomic_load(&scene.works[0]), 5);
     assert_int_equal(atomic_load(&scene.calls), 5); /* no pass that only meets the failure again */
-    assert_int_equal(count_events(id, "lifecycle", "retried"), 0);
+    assert_int_equal(world_count_events(id, "lifecycle", "retried"), 0);
 }
 
 static hf_code nothing(hf_step *step, hf_error *err, void *arg)
@@ -502,7 +490,7 @@ static void another_name_is_an_error_that_names_both(void **state)
     hf_id id = begin(changing);
     expect_failure(id, "history_mismatch",
                    "\"renamed\" (step) was called where \"second\" (step) is remembered");
-    assert_int_equal(count_events(id, "step", NULL), 2);
+    assert_int_equal(world_count_events(id, "step", NULL), 2);
 }
 
 static void a_handler_that_ends_too_early_is_noticed(void **state)
@@ -612,116 +600,6 @@ static void time_and_chance_are_the_same_every_time(void **state)
     assert_string_equal(scene.seen[0], scene.seen[1]);
 }
 
-/* ---- Telling ---- */
-
-static hf_code telling(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
-{
-    (void)input;
-    (void)err;
-    (void)arg;
-    hf_try(hf_progress(ctx, 40, "resizing \"it\""));
-    hf_try(hf_publish(ctx, "{\"pages\":3}"));
-    hf_try(hf_emit(ctx, "order.paid", "{\"id\":7}"));
-    int told = atomic_fetch_add(&scene.works[0], 1) + 1; /* 1, then 3 */
-    while (atomic_load(&scene.works[0]) == told)
-        world_sleep(HF_MILLISECONDS(2));
-    return told == 1 ? HF_RETRY : HF_OK;
-}
-
-static void progress_and_state_are_seen_while_it_runs(void **state)
-{
-    (void)state;
-    clear();
-    hf_id id = begin(telling);
-    world_await(&scene.works[0], 1);
-    hf_run *run = world_get(id);
-    assert_int_equal(run->status, HF_LEASED);
-    assert_string_equal(run->state, "{\"pages\":3}");
-    hf_run_free(run);
-    assert_int_equal(count_events(id, "domain", "progress"), 1);
-    assert_int_equal(count_events(id, "step", "succeeded"), 1);
-    atomic_store(&scene.works[0], 2);
-    world_await(&scene.works[0], 3);
-    atomic_store(&scene.works[0], 4);
-    world_expect(id, HF_SUCCEEDED);
-    assert_int_equal(count_events(id, "step", "succeeded"), 1); /* emitted once */
-}
-
-static hf_code telling_between_waits(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
-{
-    hf_step a;
-    (void)input;
-    (void)err;
-    (void)arg;
-    atomic_fetch_add(&scene.calls, 1);
-    hf_try(hf_progress(ctx, 10, NULL));
-    hf_try(hf_publish(ctx, "1"));
-    if (hf_step_begin(ctx, "a", &a))
-        hf_try(hf_step_done(&a, "1"));
-    hf_try(hf_publish(ctx, "2"));
-    hf_try(hf_sleep(ctx, "nap", HF_MILLISECONDS(1)));
-    hf_try(hf_progress(ctx, 50, NULL));
-    hf_try(hf_sleep(ctx, "another", HF_MILLISECONDS(1)));
-    return hf_progress(ctx, 90, NULL);
-}
-
-static void what_an_earlier_pass_told_is_not_told_again(void **state)
-{
-    (void)state;
-    clear();
-    hf_id id = begin(telling_between_waits);
-    world_expect(id, HF_SUCCEEDED);
-    assert_int_equal(atomic_load(&scene.calls), 3);
-    assert_int_equal(count_events(id, "domain", "progress"), 3);
-    assert_int_equal(count_events(id, "domain", "published"), 2);
-    hf_run *run = world_get(id);
-    assert_string_equal(run->state, "2");
-    hf_run_free(run);
-}
-
-/* Answers that differ would lead a replay elsewhere. */
-static hf_code complaining(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
-{
-    hf_step a;
-    (void)input;
-    (void)err;
-    (void)arg;
-    atomic_fetch_add(&scene.calls, 1);
-    hf_try(hf_publish(ctx, "1"));
-    bool refused = hf_publish(ctx, "{no JSON") == HF_INVALID;
-    if (refused && hf_step_begin(ctx, "complain", &a))
-        hf_try(hf_step_done(&a, "1"));
-    return hf_sleep(ctx, "nap", HF_MILLISECONDS(1));
-}
-
-static void what_cannot_be_published_is_refused_by_every_pass(void **state)
-{
-    (void)state;
-    clear();
-    hf_id id = begin(complaining);
-    world_expect(id, HF_SUCCEEDED);
-    assert_int_equal(atomic_load(&scene.calls), 2);
-    assert_int_equal(count_events(id, "domain", "published"), 1);
-}
-
-/* A fork has the steps that it keeps from the start, but has never come by there. */
-static void a_fork_tells_what_belongs_to_the_steps_that_it_keeps(void **state)
-{
-    hf_error err;
-    hf_triggered fork;
-    (void)state;
-    clear();
-    hf_id id = begin(telling_between_waits);
-    world_expect(id, HF_SUCCEEDED);
-    assert_ok(hf_fork(world.client, &fork, id, "another", NULL, &err));
-    world_expect(fork.id, HF_SUCCEEDED);
-    assert_int_equal(count_events(fork.id, "domain", "progress"), 3);
-    assert_int_equal(count_events(fork.id, "domain", "published"), 2);
-    hf_run *run = world_get(fork.id);
-    assert_string_equal(run->state, "2");
-    hf_run_free(run);
-}
-
 /* ---- Losing ---- */
 
 static hf_code stubborn(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
@@ -751,7 +629,7 @@ static void a_cancelled_run_records_nothing_more(void **state)
     atomic_store(&scene.works[0], 2);
     world_await(&scene.code, HF_RUN_CANCELLED);
     world_expect(id, HF_CANCELLED);
-    assert_int_equal(count_events(id, "step", NULL), 0);
+    assert_int_equal(world_count_events(id, "step", NULL), 0);
 }
 
 int main(int argc, char **argv)
@@ -778,10 +656,6 @@ int main(int argc, char **argv)
         TEST(old_runs_keep_the_old_way_and_new_ones_take_the_new),
         TEST(a_run_gets_one_answer_for_each_change),
         TEST(time_and_chance_are_the_same_every_time),
-        TEST(progress_and_state_are_seen_while_it_runs),
-        TEST(what_an_earlier_pass_told_is_not_told_again),
-        TEST(what_cannot_be_published_is_refused_by_every_pass),
-        TEST(a_fork_tells_what_belongs_to_the_steps_that_it_keeps),
         TEST(a_cancelled_run_records_nothing_more),
     };
     return world_run_tests(argc, argv, "function", tests, sizeof tests / sizeof *tests);

@@ -339,6 +339,18 @@ void world_signal(hf_id id, const char *name, const char *payload, const char *s
     assert_ok(hf_signal(world.client, id, &spec, &duplicate, &world.error));
 }
 
+int world_count_events(hf_id run, const char *wanted, const char *name)
+{
+    hf_events *events = NULL;
+    int count = 0;
+    assert_ok(hf_events_list(world.client, &events, run, 0, 1000, NULL));
+    for (size_t i = 0; i < events->count; i++)
+        count += strcmp(events->items[i].kind, wanted) == 0 &&
+                 (!name || strcmp(events->items[i].name, name) == 0);
+    hf_events_free(events);
+    return count;
+}
+
 void world_expect(hf_id id, hf_status status)
 {
     hf_run *run = world_wait(id);

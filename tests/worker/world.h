@@ -65,6 +65,8 @@ hf_run *world_await_status(hf_id id, hf_status status);
 /* signal_id NULL: it gets one. */
 void world_signal(hf_id id, const char *name, const char *payload, const char *signal_id);
 void world_expect(hf_id id, hf_status status);
+/* Lines of this kind, of the first thousand of its journal; name NULL: whatever they are called. */
+int world_count_events(hf_id run, const char *wanted, const char *name);
 /* Succeeded, with this result. */
 void world_expect_result(hf_id id, const char *result);
 /* Waits until a counter reaches a value. */
