@@ -4,10 +4,10 @@
 
 #include "client/brood.h"
 #include "client/ids.h"
-#include "record/members.h"
 #include "util/buffer.h"
 #include "util/error.h"
 #include "util/id.h"
+#include "util/json_members.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -379,7 +379,8 @@ static hf_code keep_ends(struct wait *wait)
 /* Where every end that lies in the mailbox is one of those waited for, they are taken out as a whole. */
 static void find_span(const struct wait *wait, struct hf__record *record)
 {
-    if (wait->others || wait->ctx->claimed->mail_count >= HF__LOAD_MOST)
+    if (wait->others || wait->ctx->function->apart ||
+        wait->ctx->claimed->mail_count >= HF__LOAD_MOST)
         return;
     for (size_t i = 0; i < wait->mailed; i++) {
         int64_t position = wait->ctx->claimed->mail[wait->places[i]].position;
@@ -409,6 +410,7 @@ static hf_code conclude(struct wait *wait, const char *full, const char *error)
         .output = json.data,
     };
     find_span(wait, &record);
+    wait->ctx->function->apart |= wait->mailed && !record.ends_to;
     hf_code code = hf__function_record(wait->ctx, &record, &extra, NULL, NULL);
     for (size_t i = 0; code == HF_OK && i < wait->mailed; i++)
         wait->ctx->function->taken[wait->places[i]] = true;

@@ -3,11 +3,11 @@
 #include "function/function.h"
 
 #include "client/check.h"
-#include "record/members.h"
 #include "record/step_lines.h"
 #include "util/alloc.h"
 #include "util/clock.h"
 #include "util/error.h"
+#include "util/json_members.h"
 #include "util/text.h"
 
 #include <jansson.h>

@@ -29,6 +29,7 @@ struct hf__engine {
     struct hf__group *groups[MAX_GROUPS];
     int group_count;
     struct hf__metrics *metrics;
+    bool shares_mail; /* the store has no program at work that could not read it */
 };
 
 /* ---- Opening and closing ---- */
@@ -121,6 +122,7 @@ static hf_code start_groups(struct hf__engine *engine, int groups, hf_error *err
         .claim = ask_ears,
         .arg = engine,
         .metrics = engine->metrics,
+        .shares_mail = engine->shares_mail,
     };
     hf_code code = HF_OK;
     while (code == HF_OK && engine->group_count < groups) {
@@ -167,6 +169,7 @@ static hf_code prepare_schema_once(struct hf__engine *engine, bool *lost, hf_err
     }
     if (code == HF_OK)
         code = hf__schema_check(version, min_writer, engine->options.max_schema, err);
+    engine->shares_mail = code == HF_OK && min_writer >= engine->driver->shares_mail;
     *lost = code != HF_OK && engine->driver->lost(conn);
     hf__pool_give(engine->pool, conn);
     return code;

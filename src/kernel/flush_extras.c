@@ -46,11 +46,32 @@ static void consume_ends(struct hf__batch *batch, const struct hf__op *op,
     c[3] = hf__number(op->commit.ends_to);
 }
 
+static bool names_an_end(const char *const *ids, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strncmp(ids[i], HF__END_MAIL, strlen(HF__END_MAIL)) == 0)
+            return true;
+    return false;
+}
+
+/* Ends that are spoken of one by one must have rows of their own. */
+static void split_ends(struct hf__batch *batch, const struct hf__op *op, const struct hf__row *row)
+{
+    const hf_transition *t = op->commit.transition;
+    bool consumed = !op->commit.ends_to && names_an_end(t->consumed, t->consumed_count);
+    if (!consumed && !names_an_end(t->blamed, t->blamed_count))
+        return;
+    struct hf__cell *c = hf__batch_add(batch, HF__STMT_SPLIT_ENDS);
+    c[0] = hf__number(op->tenant);
+    c[1] = hf__uuid(&row->id);
+}
+
 void hf__transition_done_mail(struct hf__batch *batch, struct hf__op *op, struct hf__row *row)
 {
     const hf_transition *t = op->commit.transition;
     if (t->consumed_count)
         row->last_signal = t->consumed[t->consumed_count - 1];
+    split_ends(batch, op, row);
     if (op->commit.ends_to)
         consume_ends(batch, op, row);
     for (size_t i = 0; !op->commit.ends_to && i < t->consumed_count; i++) {

@@ -6,8 +6,6 @@
 #include "kernel/batch.h"
 #include "util/buffer.h"
 
-#define CHILD_MAIL "child:" /* begins the id of the mail that a child's end is */
-
 void hf__ask_parent(struct hf__batch *batch, int tenant, const hf_id *run)
 {
     const enum hf__stmt asked[] = {
@@ -234,13 +232,13 @@ const char *hf__end_payload(struct hf__batch *batch, const struct hf__end *end)
 
 const char *hf__end_mail_id(struct hf__batch *batch, hf_id run)
 {
-    const size_t prefix = strlen(CHILD_MAIL);
+    const size_t prefix = strlen(HF__END_MAIL);
     char *id = hf__arena_alloc(batch->arena, prefix + HF_ID_TEXT);
     if (!id) {
         batch->failed = true;
         return NULL;
     }
-    memcpy(id, CHILD_MAIL, prefix);
+    memcpy(id, HF__END_MAIL, prefix);
     hf_id_format(run, id + prefix);
     return id;
 }
@@ -264,7 +262,7 @@ static void mail_parent(struct hf__batch *batch, const struct hf__row *row,
     c[3] = hf__text("child");
     c[4] = hf__text(row->key ? row->key : row->workflow);
     c[5] = hf__text(hf__end_payload(batch, &end));
-    c[7] = hf__text(id ? id + strlen(CHILD_MAIL) : NULL);
+    c[7] = hf__text(id ? id + strlen(HF__END_MAIL) : NULL);
     c[9] = hf__number(row->status != HF_SUCCEEDED);
     c[10] = hf__number(0);
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "kernel/batch.h"
+#include "util/json_members.h"
 
 static const char *keep(struct hf__batch *batch, struct hf__arena *arena, struct hf__cell cell)
 {
@@ -24,31 +25,86 @@ static int same_run(const struct hf__table *out, int from)
     return n;
 }
 
+static hf_mail read_mail(struct hf__batch *batch, struct hf__arena *arena, const struct hf__cell *c)
+{
+    return (hf_mail){
+        .id = keep(batch, arena, c[1]),
+        .type = keep(batch, arena, c[2]),
+        .name = keep(batch, arena, c[3]),
+        .payload = keep(batch, arena, c[4]),
+        .token = keep(batch, arena, c[5]),
+        .sender = keep(batch, arena, c[6]),
+        .position = hf__as_number(c[7]),
+        .visible_at = hf__as_number(c[8]),
+        .occurred_at = hf__as_number(c[9]),
+        .attempts = (int)hf__as_number(c[10]),
+    };
+}
+
+/* At most so many pieces of mail are in a row; each takes more than a byte. */
+static size_t most_in(const struct hf__cell *c)
+{
+    int64_t ends = hf__is_null(c[11]) ? 1 : hf__as_number(c[11]);
+    return ends > 1 && ends < c[4].length ? (size_t)ends : 1;
+}
+
+/* The end of one child, out of a row that is shared. */
+static void name_end(struct hf__batch *batch, struct hf__arena *arena, hf_mail *mail)
+{
+    static const char before[] = "{\"run\":\"";
+    const size_t prefix = strlen(HF__END_MAIL);
+    char *id = hf__arena_calloc(arena, 1, prefix + HF_ID_TEXT);
+    if (!id || !mail->payload) {
+        batch->failed = true;
+        return;
+    }
+    memcpy(id, HF__END_MAIL, prefix);
+    if (strlen(mail->payload) >= strlen(before) + HF_ID_TEXT)
+        memcpy(id + prefix, mail->payload + strlen(before), HF_ID_TEXT - 1);
+    mail->id = id;
+    mail->sender = id + prefix;
+}
+
+static size_t attach_ends(struct hf__batch *batch, struct hf__arena *arena, hf_mail *mail,
+                          const struct hf__cell *c)
+{
+    const hf_mail row = read_mail(batch, arena, c);
+    size_t most = most_in(c);
+    size_t count = 0;
+    size_t at = 0;
+    size_t length;
+    const char *end;
+    while (row.payload && count < most && hf__json_item_next(row.payload, &at, &end, &length)) {
+        mail[count] = row;
+        mail[count].payload = hf__arena_strndup(arena, end, length);
+        name_end(batch, arena, &mail[count++]);
+    }
+    return count;
+}
+
 static void attach_mail(struct hf__batch *batch, struct hf__arena *arena, hf_claimed *claimed,
                         int from, int count)
 {
     const struct hf__table *out = hf__batch_out(batch, HF__STMT_LOAD_MAIL);
-    claimed->mail = hf__arena_calloc(arena, (size_t)count, sizeof *claimed->mail);
+    size_t most = 0;
+    for (int i = 0; i < count; i++)
+        most += most_in(hf__table_row(out, from + i));
+    claimed->mail = hf__arena_calloc(arena, most, sizeof *claimed->mail);
     if (!claimed->mail) {
         batch->failed = true;
         return;
     }
-    claimed->mail_count = (size_t)count;
     for (int i = 0; i < count; i++) {
         const struct hf__cell *c = hf__table_row(out, from + i);
-        hf_mail *mail = &claimed->mail[i];
-        mail->id = keep(batch, arena, c[1]);
-        mail->type = keep(batch, arena, c[2]);
-        mail->name = keep(batch, arena, c[3]);
-        mail->payload = keep(batch, arena, c[4]);
-        mail->token = keep(batch, arena, c[5]);
-        mail->sender = keep(batch, arena, c[6]);
-        mail->position = hf__as_number(c[7]);
-        mail->visible_at = hf__as_number(c[8]);
-        mail->occurred_at = hf__as_number(c[9]);
-        mail->attempts = (int)hf__as_number(c[10]);
-        if (mail->position > claimed->seen_position)
-            claimed->seen_position = mail->position;
+        hf_mail *mail = &claimed->mail[claimed->mail_count];
+        if (most_in(c) > 1) {
+            claimed->mail_count += attach_ends(batch, arena, mail, c);
+        } else {
+            *mail = read_mail(batch, arena, c);
+            claimed->mail_count++;
+        }
+        if (hf__as_number(c[7]) > claimed->seen_position)
+            claimed->seen_position = hf__as_number(c[7]);
     }
 }
 

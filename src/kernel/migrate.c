@@ -8,9 +8,14 @@
 
 enum { LOCKED_PAUSE_NS = 100000000 };
 
-/* The oldest schema a program must know to write to a store with the newest one: raised only by a migration that
- * programs of the version before cannot live with. */
-#define MIN_WRITER 1
+/* The oldest schema that a program must know to write to a store. One that was there before keeps what it asked for, so that
+ * programs of the version before go on; a new one asks for all that would be hard on them. */
+static int min_writer_for(const struct hf__driver *driver, const struct hf__migration *migration,
+                          bool fresh, int before)
+{
+    int wanted = fresh && migration->version >= driver->shares_mail ? driver->shares_mail : 1;
+    return wanted > before ? wanted : before;
+}
 
 static hf_code read_one(const struct hf__driver *driver, struct hf__conn *conn, enum hf__stmt stmt,
                         struct hf__table *out, hf_error *err)
@@ -50,14 +55,15 @@ static const char *script_of(const struct hf__migration *migration, bool fresh,
 }
 
 static hf_code record(const struct hf__driver *driver, struct hf__conn *conn,
-                      const struct hf__migration *migration, struct hf__arena *arena, hf_error *err)
+                      const struct hf__migration *migration, int min_writer,
+                      struct hf__arena *arena, hf_error *err)
 {
     struct hf__table in;
     hf__table_init(&in, arena, driver->statements[HF__STMT_SET_SCHEMA_VERSION].nparams);
     struct hf__cell *c = hf__table_add(&in);
     c[0] = hf__number(migration->version);
     c[1] = hf__text(migration->name);
-    c[2] = hf__number(MIN_WRITER);
+    c[2] = hf__number(min_writer);
     if (in.failed)
         return hf__nomem(err);
     hf_code code = driver->send(conn, HF__STMT_SET_SCHEMA_VERSION, &in, NULL, err);
@@ -83,7 +89,8 @@ static hf_code try_once(const struct hf__driver *driver, struct hf__conn *conn,
     if (code == HF_OK)
         code = script ? driver->script(conn, script, err) : hf__nomem(err);
     if (code == HF_OK)
-        code = record(driver, conn, migration, &arena, err);
+        code = record(driver, conn, migration, min_writer_for(driver, migration, fresh, min_writer),
+                      &arena, err);
     if (code == HF_OK && transaction)
         code = driver->commit(conn, NULL, &unknown, err);
 done:

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "record/reader.h"
 
-#include "record/members.h"
 #include "util/duration.h"
 #include "util/error.h"
 #include "util/json.h"
+#include "util/json_members.h"
 #include "util/suggest.h"
 
 #include <errno.h>

@@ -2,8 +2,8 @@
 #include "record/step_lines.h"
 
 #include "client/read.h"
-#include "record/members.h"
 #include "util/alloc.h"
+#include "util/json_members.h"
 
 #include <jansson.h>
 #include <stdlib.h>

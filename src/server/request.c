@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/request.h"
 
-#include "record/members.h"
 #include "util/error.h"
+#include "util/json_members.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
 /* CloudEvents 1.0 that come in: each is a signal to a run.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "record/members.h"
 #include "server/request.h"
 #include "server/routes.h"
 #include "util/error.h"
 #include "util/json.h"
+#include "util/json_members.h"
 #include "util/text.h"
 
 #include <string.h>

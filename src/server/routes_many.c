@@ -4,12 +4,12 @@
 
 #include "client/answer.h"
 #include "client/read.h"
-#include "record/members.h"
 #include "record/step_lines.h"
 #include "server/request.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/json.h"
+#include "util/json_members.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,8 +3,8 @@
 #include "server/routes.h"
 #include "server/work.h"
 
-#include "record/members.h"
 #include "util/error.h"
+#include "util/json_members.h"
 
 #include <holdfast/transition.h>
 

@@ -2,8 +2,8 @@
 #include "server/work.h"
 
 #include "client/client.h"
-#include "record/members.h"
 #include "util/error.h"
+#include "util/json_members.h"
 #include "util/random.h"
 #include "worker/failure.h"
 

@@ -57,6 +57,7 @@ struct hf__driver {
     const struct hf__statement *statements;
     const struct hf__migration *migrations;
     int migration_count;
+    int shares_mail; /* the schema from which on ends of children may share a row of mail */
 
     /* `clock` overrides the store's clock (tests, simulation) where the backend allows it; NULL: real time. */
     hf_code (*open)(struct hf__database **out, const char *url, const struct hf__clock *clock,

@@ -62,6 +62,7 @@ const struct hf__driver hf__postgres_driver = {
     .statements = hf__postgres_statements,
     .migrations = hf__postgres_migrations,
     .migration_count = HF__POSTGRES_MIGRATION_COUNT,
+    .shares_mail = 23,
     .open = open_database,
     .close = close_database,
     .flushers = flushers,

@@ -384,6 +384,7 @@ const struct hf__driver hf__sqlite_driver = {
     .statements = hf__sqlite_statements,
     .migrations = hf__sqlite_migrations,
     .migration_count = HF__SQLITE_MIGRATION_COUNT,
+    .shares_mail = 17,
     .open = open_store,
     .close = hf__sqlite_close,
     .flushers = flushers,

@@ -2,31 +2,7 @@
  * C3.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "client/client.h"
-#include "contract/fixture.h"
-
-#define CHILD "child"
-
-static const hf_claimed *claim_parent(void)
-{
-    const hf_claims *claims = claim_of(WORK, 10);
-    return claims->count == 1 ? &claims->items[0] : NULL;
-}
-
-/* A parent that waits for all of so many children. */
-static hf_id waiting_parent(size_t count, bool wake_on_failure, hf_id *children)
-{
-    hf_trigger_spec *specs = keep(calloc(count, sizeof *specs), free);
-    define(CHILD);
-    hf_transition t = turn_of(claim_new(), HF_TURN_WAIT);
-    for (size_t i = 0; i < count; i++)
-        specs[i] = spec_of(CHILD);
-    t.children = specs;
-    t.child_count = count;
-    t.wait_children = (int)count;
-    t.wake_on_child_failure = wake_on_failure;
-    assert_ok(hf_commit(fx.client, &t, children, &fx.error));
-    return t.run;
-}
+#include "contract/family.h"
 
 static int64_t purge(void)
 {
@@ -149,35 +125,6 @@ static void a_deleted_child_that_its_parent_waits_for_untold_is_not_purged(void 
 
 /* ---- By the short way ---- */
 
-/* As a worker's commits come: together, and known to be of children. The first may end otherwise than the rest. */
-static void end_mixed(const hf_claims *children, hf_turn first, hf_turn rest)
-{
-    struct hf__op *ops = keep(calloc(children->count, sizeof *ops), free);
-    hf_transition *ends = keep(calloc(children->count, sizeof *ends), free);
-    for (size_t i = 0; i < children->count; i++) {
-        ends[i] = turn_of(&children->items[i], i == 0 ? first : rest);
-        ends[i].result = ends[i].turn == HF_TURN_SUCCEED ? "{\"n\":7}" : NULL;
-        ops[i] = (struct hf__op){ .kind = HF__OP_COMMIT,
-                                  .tenant = fx.client->tenant_id,
-                                  .actor = WORKER,
-                                  .commit = { .transition = &ends[i],
-                                              .child = &children->items[i].run } };
-    }
-    hf__engine_apply(fx.client->engine, ops, children->count);
-    for (size_t i = 0; i < children->count; i++)
-        assert_int_equal(ops[i].code, HF_OK);
-}
-
-static void end_together(const hf_claims *children, hf_turn turn)
-{
-    end_mixed(children, turn, turn);
-}
-
-static int64_t mail_of(hf_id run)
-{
-    return sql_number("SELECT count(*) FROM signal WHERE run_id = %s", sql_id(run));
-}
-
 static void ends_that_come_together_are_counted_together(void **state)
 {
     hf_id children[5];
@@ -248,6 +195,20 @@ static const char *written_of(hf_id child)
         id, sql_id(child));
 }
 
+/* Then every other has a row of its own. */
+static void take_failed_end(const hf_claimed *held)
+{
+    hf_transition t = turn_of(held, HF_TURN_WAIT);
+    const char *failed = NULL;
+    for (size_t i = 0; i < held->mail_count; i++)
+        if (strstr(held->mail[i].payload, "\"failed\""))
+            failed = held->mail[i].id;
+    assert_non_null(failed);
+    t.consumed = &failed;
+    t.consumed_count = 1;
+    commit(&t);
+}
+
 /* With siblings alone, beside one that fails, and by itself, which goes the long way. */
 static void an_end_is_written_alike_whatever_ends_beside_it(void **state)
 {
@@ -257,11 +218,12 @@ static void an_end_is_written_alike_whatever_ends_beside_it(void **state)
     const hf_claims *alike = claim_of(CHILD, 2);
     end_together(alike, HF_TURN_SUCCEED);
     const hf_claims *mixed = claim_of(CHILD, 2);
-    end_mixed(mixed, HF_TURN_FAIL, HF_TURN_SUCCEED);
+    end_mixed(mixed, HF_TURN_FAIL, HF_TURN_SUCCEED, "{\"n\":7}");
     const hf_claims *alone = claim_of(CHILD, 1);
     hf_transition t = turn_of(&alone->items[0], HF_TURN_SUCCEED);
     t.result = "{\"n\":7}";
     assert_ok(hf_commit(fx.client, &t, NULL, &fx.error));
+    take_failed_end(claim_parent());
     const char *expected = keep(strdup(written_of(alone->items[0].run.id)), free);
     assert_non_null(strstr(expected, "\"result\":{\"n\":7},\"error\":null} 0 0 fine"));
     assert_string_equal(written_of(alike->items[0].run.id), expected);
@@ -314,20 +276,6 @@ static void a_retried_child_that_ends_again_is_told_once(void **state)
     expect_status(child, HF_SUCCEEDED);
     assert_int_equal(claim_parent()->mail_count, 2);
     assert_int_equal(mail_of(parent), 2);
-}
-
-/* All ends between the first and the last, as a function's wait takes them. */
-static void take_ends(const hf_claimed *held)
-{
-    hf_transition t = turn_of(held, HF_TURN_GO_ON);
-    struct hf__op op = { .kind = HF__OP_COMMIT,
-                         .tenant = fx.client->tenant_id,
-                         .actor = WORKER,
-                         .commit = { .transition = &t,
-                                     .ends_from = held->mail[0].position,
-                                     .ends_to = held->mail[held->mail_count - 1].position } };
-    hf__engine_apply(fx.client->engine, &op, 1);
-    assert_int_equal(op.code, HF_OK);
 }
 
 static void of_ends_that_were_taken_those_stay_whose_child_may_end_again(void **state)

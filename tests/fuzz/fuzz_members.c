@@ -3,11 +3,11 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fuzz.h"
 
-#include "record/members.h"
 #include "record/reader.h"
 #include "server/routes.h"
 #include "server/work.h"
 #include "util/json.h"
+#include "util/json_members.h"
 
 #include <jansson.h>
 #include <string.h>

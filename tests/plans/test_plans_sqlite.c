@@ -105,6 +105,8 @@ static const struct allowed {
       "what is not delivered, to a limit" },
     { "find_heads", "SCAN p", "the rows of the recursion at hand" },
     { "find_heads", "SCAN h", "its result" },
+    { "load_mail", "SCAN s", "the mail of one run" },
+    { "load_mail", "SCAN (subquery", "the mail of one run" },
     { "claim_runs", "SCAN n", "tenants, of which there are few" },
     { "claim_limited", "SCAN h", "the one head" },
     { "claim_limited", "SCAN f", "the one head" },

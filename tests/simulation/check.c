@@ -34,9 +34,10 @@ void check_open(struct world *world)
     sql->events = prepare(world, "SELECT seq, version, kind, name, actor, data, position, "
                                  "step "
                                  "FROM event WHERE run_id = ?1 AND seq > ?2 ORDER BY seq");
-    sql->mail = prepare(world, "SELECT count(*) FILTER (WHERE type = 'child'), "
-                               "min(visible_at) FILTER (WHERE type <> 'child'), max(failed_child) "
-                               "FROM signal WHERE run_id = ?1 AND consumed_at IS NULL");
+    sql->mail =
+        prepare(world, "SELECT coalesce(sum(coalesce(ends, 1)) FILTER (WHERE type = 'child'), 0), "
+                       "min(visible_at) FILTER (WHERE type <> 'child'), max(failed_child) "
+                       "FROM signal WHERE run_id = ?1 AND consumed_at IS NULL");
     sql->marks =
         prepare(world, "SELECT count(*) FROM event WHERE run_id = ?1 AND kind = 1 AND data = ?2");
     sql->changes =

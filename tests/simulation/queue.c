@@ -220,6 +220,7 @@ void node_begin(struct world *world, struct node *node, int index, bool worker)
     hf__flusher_init(&node->flusher, &world->driver, world->conn);
     hf__random_seed(&node->flusher.random, hf__random_u64(&world->random));
     node->flusher.max_poison = 1 + (int)(world->seed % 4);
+    node->flusher.shares_mail = world->seed % 3 != 0;
 }
 
 void node_crash(struct world *world, struct node *node)

@@ -26,9 +26,14 @@ static struct scratch scratch;
 static char directory[FOLDER_MOST];
 static char url[SCRATCH_URL];
 
+static const struct hf__driver *driver_at_work(void)
+{
+    return on_postgres ? &hf__postgres_driver : &hf__sqlite_driver;
+}
+
 static int newest_schema(void)
 {
-    const struct hf__driver *driver = on_postgres ? &hf__postgres_driver : &hf__sqlite_driver;
+    const struct hf__driver *driver = driver_at_work();
     return driver->migrations[driver->migration_count - 1].version;
 }
 
@@ -575,6 +580,102 @@ static void a_locked_run_of_before_is_listed_by_its_step(void **state)
     PQfinish(other);
 }
 
+/* ---- Mail that is shared ---- */
+
+enum { CHILDREN = 500 };
+
+static hf_claims *claim_all(hf_client *client, const char *workflow)
+{
+    hf_claim_spec spec = HF_CLAIM_INIT;
+    hf_claims *claims = NULL;
+    spec.worker = "anna";
+    spec.patterns = &workflow;
+    spec.pattern_count = 1;
+    spec.limit = CHILDREN;
+    assert_ok(hf_claim(client, &claims, &spec, err));
+    return claims;
+}
+
+static hf_transition turn_of(const hf_claimed *held, hf_turn turn)
+{
+    return (hf_transition){ .version = HF_TRANSITION_VERSION,
+                            .run = held->run.id,
+                            .run_version = held->run.version,
+                            .turn = turn,
+                            .worker = "anna" };
+}
+
+static void start_family(hf_client *client)
+{
+    static hf_trigger_spec specs[CHILDREN];
+    hf_workflow work = { .name = "work" };
+    hf_workflow child = { .name = "child" };
+    hf_trigger_spec spec = HF_TRIGGER_INIT;
+    hf_triggered made;
+    assert_ok(hf_workflow_put(client, &work, 0, err));
+    assert_ok(hf_workflow_put(client, &child, 0, err));
+    spec.workflow = "work";
+    assert_ok(hf_trigger(client, &made, &spec, err));
+    for (int i = 0; i < CHILDREN; i++) {
+        specs[i] = (hf_trigger_spec)HF_TRIGGER_INIT;
+        specs[i].workflow = "child";
+    }
+    hf_claims *parent = claim_all(client, "work");
+    hf_transition wait = turn_of(&parent->items[0], HF_TURN_WAIT);
+    wait.children = specs;
+    wait.child_count = CHILDREN;
+    wait.wait_children = CHILDREN;
+    assert_ok(hf_commit(client, &wait, NULL, err));
+    hf_claims_free(parent);
+}
+
+/* As a worker does it. Returns how many rows of mail the parent has got. */
+static int64_t end_family(hf_client *client)
+{
+    static struct hf__op ops[CHILDREN];
+    static hf_transition ends[CHILDREN];
+    start_family(client);
+    hf_claims *children = claim_all(client, "child");
+    assert_int_equal(children->count, CHILDREN);
+    for (size_t i = 0; i < CHILDREN; i++) {
+        ends[i] = turn_of(&children->items[i], HF_TURN_SUCCEED);
+        ops[i] = (struct hf__op){ .kind = HF__OP_COMMIT,
+                                  .tenant = client->tenant_id,
+                                  .commit = { .transition = &ends[i],
+                                              .child = &children->items[i].run } };
+    }
+    hf__engine_apply(client->engine, ops, CHILDREN);
+    hf_claims_free(children);
+    hf_claims *parent = claim_all(client, "work");
+    assert_int_equal(parent->count, 1);
+    assert_int_equal(parent->items[0].mail_count, CHILDREN);
+    hf_claims_free(parent);
+    return meddle("SELECT count(*) FROM @signal");
+}
+
+static void programs_that_cannot_read_shared_mail_go_on_where_they_were(void **state)
+{
+    (void)state;
+    hf_client *older = open_old(driver_at_work()->shares_mail - 1);
+    hf_client *newer = scratch_open(url);
+    assert_int_equal(meddle("SELECT max(version) FROM @schema_version"), newest_schema());
+    assert_int_equal(end_family(newer), CHILDREN);
+    hf_close(newer);
+    hf_close(older);
+}
+
+static void in_a_new_store_mail_is_shared_and_such_programs_are_refused(void **state)
+{
+    hf_client *older = NULL;
+    hf_error failure = { 0 };
+    const struct hf__engine_options inner = { .max_schema = driver_at_work()->shares_mail - 1 };
+    (void)state;
+    hf_client *newer = scratch_open(url);
+    assert_true(end_family(newer) < CHILDREN / 2);
+    assert_int_equal(hf__open(&older, url, NULL, &inner, &failure), HF_SCHEMA_NEWER);
+    hf_close(newer);
+}
+
 /* ---- Refusals ---- */
 
 static void assert_refused(hf_code expected, bool no_migrate, const char *words)
@@ -649,6 +750,8 @@ int main(void)
         MIGRATION_TEST(runs_of_before_are_listed_by_their_step),
         MIGRATION_TEST(what_a_program_of_before_leaves_later_can_be_listed_too),
         MIGRATION_TEST(a_locked_run_of_before_is_listed_by_its_step),
+        MIGRATION_TEST(programs_that_cannot_read_shared_mail_go_on_where_they_were),
+        MIGRATION_TEST(in_a_new_store_mail_is_shared_and_such_programs_are_refused),
         MIGRATION_TEST(a_schema_that_needs_a_newer_program_is_refused),
         MIGRATION_TEST(a_newer_schema_that_suits_older_programs_is_used),
         MIGRATION_TEST(an_older_schema_is_refused_when_migrations_are_off),

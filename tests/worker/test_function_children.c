@@ -7,6 +7,7 @@
 
 #include "worker/world.h"
 
+#include "client/measure.h"
 #include "support/sanitized.h"
 #include "worker/worker.h"
 
@@ -412,6 +413,55 @@ static void thousands_of_children_are_one_wait(void **state)
     assert_true(atomic_load(&scene.calls) <= 4); /* not one turn for each */
 }
 
+enum { CROWD = 300 };
+
+/* Whose ends have come together by then: one of them by itself, then all that are left, in one turn. */
+static hf_code takes_one_then_all(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    hf_trigger_spec specs[CROWD];
+    hf_id ids[CROWD];
+    hf_child_end ends[CROWD];
+    (void)input, (void)err, (void)arg;
+    for (size_t i = 0; i < CROWD; i++) {
+        specs[i] = (hf_trigger_spec)HF_TRIGGER_INIT;
+        specs[i].workflow = CHILD;
+        specs[i].input = "5";
+    }
+    hf_try(hf_children_start(ctx, "crowd", specs, CROWD, ids));
+    hf_try(hf_wait_signal(ctx, "go", 0, NULL));
+    hf_try(hf_children_wait(ctx, "one", ids + CROWD / 2, 1, HF_WAIT_ALL, 0, ends));
+    hf_try(hf_children_wait(ctx, "all", ids, CROWD, HF_WAIT_ALL, 0, ends));
+    for (size_t i = 0; i < CROWD; i++)
+        if (strcmp(ends[i].result, "{\"got\":5}") != 0)
+            return HF_PERMANENT;
+    return hf_return(ctx, "\"all\"");
+}
+
+static int64_t mail_left(void)
+{
+    struct hf__measure *measure;
+    int64_t mail = 0;
+    assert_int_equal(hf__measure(world.client->engine, world.client->tenant_id, &measure, NULL),
+                     HF_OK);
+    assert_int_equal(hf__measure_mail(world.client->engine, measure, NULL), HF_OK);
+    for (size_t i = 0; i < measure->count; i++)
+        mail += measure->items[i].mail;
+    hf__measure_free(measure);
+    return mail;
+}
+
+static void ends_that_came_together_are_taken_one_by_one_and_then_together(void **state)
+{
+    (void)state;
+    hf_id id = begin_family(takes_one_then_all);
+    world_await(&scene.parts, CROWD);
+    world_sleep(HF_MILLISECONDS(100)); /* for the last ends to be written; nothing depends on it */
+    assert_true(mail_left() > 0);
+    world_signal(id, "go", NULL, NULL);
+    world_expect_result(id, "\"all\"");
+    assert_int_equal(mail_left(), 0);
+}
+
 enum { FAMILY = 4003, STARTED = 4000 };
 
 /* Waits for the last three, whose ids it gives. */
@@ -507,6 +557,7 @@ int main(int argc, char **argv)
         TEST(cancelling_the_parent_cancels_its_children),
         TEST(a_child_of_an_unknown_workflow_is_the_callers_to_handle),
         TEST(thousands_of_children_are_one_wait),
+        TEST(ends_that_came_together_are_taken_one_by_one_and_then_together),
         TEST(the_first_portion_of_a_large_family_is_half_as_large_as_the_others),
         TEST(a_family_that_was_started_in_part_is_completed),
         TEST(a_large_family_of_another_size_is_not_what_is_remembered),

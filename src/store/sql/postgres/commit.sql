@@ -66,15 +66,15 @@ SELECT o.id, o.watched::int, o.event_seq > 3 FROM ok o;
 
 -- name: insert_ends
 -- The ends of children as mail for their parents, which are locked, so that positions rise as they become visible: who takes
--- mail out by its position takes none that it has not seen. None of it is there yet. Serves: commits that end a child, after
--- finish_children.
--- takes: rows (tenant int, parent uuid, id text, name text, payload text, failed bool)
+-- mail out by its position takes none that it has not seen. None of it is there yet. Several that succeeded may share a row:
+-- then payload is an array, and `ends` their number. Serves: commits that end a child, after finish_children.
+-- takes: rows (tenant int, parent uuid, id text, name text, payload text, failed bool, ends int)
 -- gives: nothing
-INSERT INTO holdfast.signal (tenant_id, run_id, id, type, name, payload, sender, failed_child, occurred_at, visible_at)
-SELECT n.tenant, n.parent, n.id, 'child', n.name, n.payload, substr(n.id, 7), n.failed, t.now, t.now
+INSERT INTO holdfast.signal (tenant_id, run_id, id, type, name, payload, sender, failed_child, ends, occurred_at, visible_at)
+SELECT n.tenant, n.parent, n.id, 'child', n.name, n.payload, substr(n.id, 7), n.failed, n.ends, t.now, t.now
   FROM (SELECT holdfast.now() AS now OFFSET 0) t,
-       unnest($1::int[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::bool[])
-       AS n(tenant, parent, id, name, payload, failed);
+       unnest($1::int[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::bool[], $7::int[])
+       AS n(tenant, parent, id, name, payload, failed, ends);
 
 -- piece: what_decides
 -- Of a run and its workflow, what is needed to decide on it.
@@ -174,28 +174,38 @@ SELECT e.run_id, e.data
    AND e.actor = n.worker AND e.name = n.name AND e.kind = n.kind AND e.step IS NOT DISTINCT FROM n.step
    AND (n.seq IS NULL OR e.seq = n.seq);
 
+-- piece: done_mail
+-- What the turns are done with.
+SELECT o.run, d.id FROM unnest($2::uuid[], $5::text[]) AS o(run, done), json_array_elements_text(o.done::json) AS d(id)
+
 -- name: mailbox_summary
 -- What a mailbox holds for a run that is about to wait: child ends, whether one failed or anything visible came
 -- since the holder looked, and when the next becomes visible. Left out is what the same turn takes out of it:
 -- `done` are ids, `timers` are keys, each a JSON array or null. What is done comes from a subquery that does not depend
--- on the row, so that it is hashed: a parent may be done with a hundred thousand ends. Served by signal_mailbox. Serves:
--- commits to waiting, resume.
+-- on the row, so that it is hashed: a parent may be done with a hundred thousand ends. Those that share a row are looked at one
+-- by one. Served by signal_mailbox. Serves: commits to waiting, resume.
 -- takes: rows (tenant int, run uuid, seen_position bigint, seen_at bigint, done text, timers text)
 -- gives: (run uuid, child_ends int, failed_child bool, unseen bool, next_visible bigint)
 SELECT n.run, m.child_ends, m.failed_child, m.unseen, m.next_visible
   FROM unnest($1::int[], $2::uuid[], $3::bigint[], $4::bigint[], $5::text[], $6::text[])
        AS n(tenant, run, seen_position, seen_at, done, timers)
  CROSS JOIN LATERAL (
-    SELECT count(*) FILTER (WHERE s.type = 'child')::int AS child_ends,
+    SELECT coalesce(sum(CASE WHEN s.type <> 'child' THEN 0
+                             WHEN s.ends IS NULL THEN 1
+                             WHEN n.done IS NULL THEN s.ends
+                             ELSE (SELECT count(*) FROM json_array_elements(s.payload::json) AS e(payload)
+                                    WHERE (s.run_id, 'child:' || substr(e.payload::text, 9, 36)) NOT IN (
+                                              -- include: done_mail
+                                          )) END), 0)::int AS child_ends,
            coalesce(bool_or(s.failed_child AND s.position > n.seen_position), false) AS failed_child,
            coalesce(bool_or(s.visible_at <= holdfast.now() AND s.type <> 'child'
                             AND NOT (s.position <= n.seen_position AND s.visible_at <= n.seen_at)), false) AS unseen,
            min(s.visible_at) FILTER (WHERE s.visible_at > holdfast.now()) AS next_visible
       FROM holdfast.signal s
      WHERE s.run_id = n.run AND s.tenant_id = n.tenant AND s.consumed_at IS NULL
-       AND (s.run_id, s.id) NOT IN (
-               SELECT o.run, d.id FROM unnest($2::uuid[], $5::text[]) AS o(run, done),
-                      json_array_elements_text(o.done::json) AS d(id))
+       AND (s.ends IS NOT NULL OR (s.run_id, s.id) NOT IN (
+               -- include: done_mail
+           ))
        AND (s.timer_key IS NULL
             OR s.timer_key <> ALL (ARRAY(SELECT json_array_elements_text(n.timers::json))))) m;
 

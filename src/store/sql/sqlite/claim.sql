@@ -277,14 +277,21 @@ SELECT c.id, c.tenant_id, c.version
 
 -- name: load_mail
 -- The visible mail of claimed runs, in order. A child's end is always visible, also when the clock was set back: its
--- parent was woken for it. Run after the claim, never inside it: the claim's snapshot is older than the lock. Served by signal_mailbox. Serves: claims.
+-- parent was woken for it. Ends that share a row count as many as they are. Run after the claim, never inside it: the
+-- claim's snapshot is older than the lock. Served by signal_mailbox. Serves: claims.
 -- takes: rows (tenant int, run uuid)
 -- gives: (run uuid, id text, type text, name text, payload text, token text, sender text, position bigint, visible_at
---   bigint, occurred_at bigint, attempts int)
-SELECT m.run_id, m.id, m.type, m.name, m.payload, m.token, m.sender, m.position, m.visible_at, m.occurred_at, m.attempts
-  FROM signal m INDEXED BY signal_mailbox
- WHERE m.run_id = ?2 AND m.tenant_id = ?1 AND m.consumed_at IS NULL AND (m.type = 'child' OR m.visible_at <= holdfast_now())
- ORDER BY m.visible_at, m.position LIMIT 100000;
+--   bigint, occurred_at bigint, attempts int, ends int)
+SELECT s.run_id, s.id, s.type, s.name, s.payload, s.token, s.sender, s.position, s.visible_at, s.occurred_at, s.attempts,
+       s.ends
+  FROM (SELECT m.run_id, m.id, m.type, m.name, m.payload, m.token, m.sender, m.position, m.visible_at, m.occurred_at,
+               m.attempts, m.ends,
+               sum(coalesce(m.ends, 1)) OVER (ORDER BY m.visible_at, m.position ROWS UNBOUNDED PRECEDING) AS so_far
+          FROM signal m INDEXED BY signal_mailbox
+         WHERE m.run_id = ?2 AND m.tenant_id = ?1 AND m.consumed_at IS NULL
+           AND (m.type = 'child' OR m.visible_at <= holdfast_now())
+         ORDER BY m.visible_at, m.position LIMIT 100000) s
+ WHERE s.so_far - coalesce(s.ends, 1) < 100000;
 
 -- name: load_steps
 -- The recorded steps of claimed runs and where they were tried again (without a step), by sequence. Served by the primary key of event. Serves: claims, steps.

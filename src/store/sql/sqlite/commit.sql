@@ -42,12 +42,12 @@ VALUES (CASE WHEN changes() = 1 THEN ?2 END, (SELECT event_seq FROM run WHERE te
 SELECT id, watched, event_seq > 3 FROM run WHERE changes() = 1 AND tenant_id = ?1 AND id = ?2;
 
 -- name: insert_ends
--- The ends of children as mail for their parents. None of it is there yet. Serves: commits that end a child, after
--- finish_children.
--- takes: rows (tenant int, parent uuid, id text, name text, payload text, failed bool)
+-- The ends of children as mail for their parents. None of it is there yet. Several that succeeded may share a row: then payload
+-- is an array, and `ends` their number. Serves: commits that end a child, after finish_children.
+-- takes: rows (tenant int, parent uuid, id text, name text, payload text, failed bool, ends int)
 -- gives: nothing
-INSERT INTO signal (tenant_id, run_id, id, type, name, payload, sender, failed_child, occurred_at, visible_at)
-VALUES (?1, ?2, ?3, 'child', ?4, ?5, substr(?3, 7), ?6, holdfast_now(), holdfast_now());
+INSERT INTO signal (tenant_id, run_id, id, type, name, payload, sender, failed_child, ends, occurred_at, visible_at)
+VALUES (?1, ?2, ?3, 'child', ?4, ?5, substr(?3, 7), ?6, ?7, holdfast_now(), holdfast_now());
 
 -- piece: what_decides
 -- Of a run and its workflow, what is needed to decide on it.
@@ -134,16 +134,24 @@ SELECT run_id, data FROM event
 -- name: mailbox_summary
 -- What a mailbox holds for a run that is about to wait: child ends, whether one failed or anything visible came
 -- since the holder looked, and when the next becomes visible. Left out is what the same turn takes out of it: `done`
--- are ids, `timers` are keys, each a JSON array or null. Served by signal_mailbox. Serves: commits to waiting, resume.
+-- are ids, `timers` are keys, each a JSON array or null. Ends that share a row are looked at one by one. Served by
+-- signal_mailbox. Serves: commits to waiting, resume.
 -- takes: rows (tenant int, run uuid, seen_position bigint, seen_at bigint, done text, timers text)
 -- gives: (run uuid, child_ends int, failed_child bool, unseen bool, next_visible bigint)
-SELECT ?2, count(*) FILTER (WHERE s.type = 'child'), coalesce(max(s.failed_child AND s.position > ?3), 0),
+SELECT ?2,
+       coalesce(sum(CASE WHEN s.type <> 'child' THEN 0
+                         WHEN s.ends IS NULL THEN 1
+                         WHEN ?5 IS NULL THEN s.ends
+                         ELSE (SELECT count(*) FROM json_each(s.payload) e
+                                WHERE 'child:' || substr(e.value, 9, 36) NOT IN (SELECT d.value FROM json_each(?5) d))
+                    END), 0),
+       coalesce(max(s.failed_child AND s.position > ?3), 0),
        coalesce(max(s.visible_at <= holdfast_now() AND s.type <> 'child'
                     AND NOT (s.position <= ?3 AND s.visible_at <= ?4)), 0),
        min(s.visible_at) FILTER (WHERE s.visible_at > holdfast_now())
   FROM signal s INDEXED BY signal_mailbox
  WHERE s.run_id = ?2 AND s.tenant_id = ?1 AND s.consumed_at IS NULL
-   AND s.id NOT IN (SELECT d.value FROM json_each(?5) d)
+   AND (s.ends IS NOT NULL OR s.id NOT IN (SELECT d.value FROM json_each(?5) d))
    AND (s.timer_key IS NULL OR s.timer_key NOT IN (SELECT k.value FROM json_each(?6) k));
 
 -- name: update_runs

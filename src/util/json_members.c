@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "record/members.h"
+#include "util/json_members.h"
 
 #include <string.h>
 

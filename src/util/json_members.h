@@ -1,7 +1,7 @@
 /* The members of a JSON object as the text they were written in, so that no number loses a digit.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef HF_RECORD_MEMBERS_H
-#define HF_RECORD_MEMBERS_H
+#ifndef HF_UTIL_JSON_MEMBERS_H
+#define HF_UTIL_JSON_MEMBERS_H
 
 #include <stdbool.h>
 #include <stddef.h>
