@@ -1,8 +1,8 @@
 /* Ends of children that come together share a row of mail, and nobody sees that: each is read, taken, counted and blamed by
  * itself. C3.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "client/measure.h"
 #include "contract/family.h"
-
 #include "util/json.h"
 
 /* As many children as are claimed, ended together. */
@@ -153,6 +153,21 @@ static void an_end_whose_answer_was_lost_is_told_once(void **state)
     assert_int_equal(answers_lost(), 4);
     assert_int_equal(mail_of(parent), 4);
     assert_int_equal(claim_parent()->mail_count, 4);
+}
+
+static void each_is_measured(void **state)
+{
+    hf_id children[3];
+    struct hf__measure *measure;
+    (void)state;
+    waiting_parent(3, false, children);
+    end_some(3);
+    assert_ok(hf__measure(fx.client->engine, fx.client->tenant_id, &measure, &fx.error));
+    keep(measure, (void (*)(void *))hf__measure_free);
+    assert_ok(hf__measure_mail(fx.client->engine, measure, &fx.error));
+    for (size_t i = 0; i < measure->count; i++)
+        assert_int_equal(measure->items[i].mail,
+                         strcmp(measure->items[i].workflow, WORK) == 0 ? 3 : 0);
 }
 
 /* ---- One by one ---- */
@@ -333,6 +348,7 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(a_child_with_a_key_is_told_by_its_key),
     CONTRACT_TEST(every_parent_gets_its_own),
     CONTRACT_TEST(an_end_whose_answer_was_lost_is_told_once),
+    CONTRACT_TEST(each_is_measured),
     CONTRACT_TEST(one_is_taken_out_and_the_others_stay),
     CONTRACT_TEST(what_is_left_in_a_row_is_counted_by_a_wait),
     CONTRACT_TEST(a_wait_that_takes_nothing_counts_all),

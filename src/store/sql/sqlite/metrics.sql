@@ -32,13 +32,15 @@ SELECT w.tenant_id, n.name, w.name, w.paused,
  ORDER BY w.id LIMIT ?2;
 
 -- name: measure_store
--- What waits in the store beside runs, none of it counted beyond `most`: mail, dead letters, events that were not
+-- What waits in the store beside runs, of which no more than `most` rows are looked at: mail, dead letters, events that were not
 -- delivered and when the oldest of them was written; workers. Served by signal_mailbox, by any index of dead_letter, and
 -- by the one of outbox over what is not published. Serves: metrics, top, doctor.
 -- takes: one (most int)
 -- gives: (mail bigint, dead_letters bigint, undelivered bigint, oldest bigint, workers bigint, threads bigint,
 --   running bigint, now bigint)
-SELECT (SELECT count(*) FROM (SELECT 1 FROM signal s INDEXED BY signal_mailbox WHERE s.consumed_at IS NULL LIMIT ?1)),
+SELECT (SELECT coalesce(sum(x.pieces), 0)
+          FROM (SELECT coalesce(s.ends, 1) AS pieces FROM signal s INDEXED BY signal_mailbox
+                 WHERE s.consumed_at IS NULL LIMIT ?1) x),
        (SELECT count(*) FROM (SELECT 1 FROM dead_letter LIMIT ?1)),
        (SELECT count(*) FROM (SELECT 1 FROM outbox o INDEXED BY outbox_waiting WHERE o.published_at IS NULL LIMIT ?1)),
        (SELECT min(x.created_at) FROM (SELECT o.created_at FROM outbox o INDEXED BY outbox_waiting
@@ -55,8 +57,9 @@ SELECT (SELECT count(*) FROM (SELECT 1 FROM signal s INDEXED BY signal_mailbox W
 -- takes: one (most int)
 -- gives: (tenant int, workflow text, mail bigint, dead_letters bigint)
 SELECT w.tenant_id, w.name, sum(x.mail), sum(x.letters)
-  FROM (SELECT m.tenant_id, m.run_id, count(*) AS mail, 0 AS letters
-          FROM (SELECT s.tenant_id, s.run_id FROM signal s INDEXED BY signal_mailbox WHERE s.consumed_at IS NULL LIMIT ?1) m
+  FROM (SELECT m.tenant_id, m.run_id, sum(m.pieces) AS mail, 0 AS letters
+          FROM (SELECT s.tenant_id, s.run_id, coalesce(s.ends, 1) AS pieces
+                  FROM signal s INDEXED BY signal_mailbox WHERE s.consumed_at IS NULL LIMIT ?1) m
          GROUP BY m.tenant_id, m.run_id
         UNION ALL
         SELECT d.tenant_id, d.run_id, 0, count(*)
