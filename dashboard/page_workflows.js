@@ -48,7 +48,7 @@ export function workflowsPage({ main, signal, title, query }) {
       { name: 'Workflow', class: 'c-name', cell: (one) => workflowLink(one.name) },
       { name: 'State', cell: state },
       { name: 'Due', class: 'c-num', cell: (one) => amount(one.due, '') },
-      { name: 'Waiting', class: 'c-num', cell: (one) => amount(one.delayed, '') },
+      { name: 'Waiting', class: 'c-num', cell: (one) => amount(one.delayed + one.parked, '') },
       { name: 'Running', class: 'c-num', cell: (one) => amount(one.leased, '') },
       { name: 'Failed', class: 'c-num', cell: (one) => amount(one.failed, 'bad') },
       { name: 'Workers', class: 'c-num', cell: (one) => (isEngines(one) ? h('span', { class: 'muted' }, '–') : amount(one.workers, '')) },
@@ -120,7 +120,7 @@ function pauseOrResume(one) {
 function tiles(one) {
   const tile = (label, value, href, tone) => h(href ? 'a' : 'div', { class: `tile ${tone ?? ''}`, href }, h('span', { class: 'tile-label' }, label), h('span', { class: 'tile-value' }, counted(value)));
   const runs = (filter) => `/runs?workflow=${encodeURIComponent(one.name)}&${filter}`;
-  return [tile('Due', one.due, runs('overdue=true')), tile('Delayed or waiting', one.delayed, runs('status=pending,waiting')), tile('Running', one.leased, runs('status=leased')),
+  return [tile('Due', one.due, runs('overdue=true')), tile('Delayed or waiting', one.delayed + one.parked, runs('status=pending,waiting,paused')), tile('Running', one.leased, runs('status=leased')),
     tile('Failed', one.failed, runs('status=failed'), one.failed ? 'bad' : ''), tile('Workers', one.workers, '/workers', one.workers || !one.due ? '' : 'bad')];
 }
 

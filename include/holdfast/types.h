@@ -156,10 +156,12 @@ typedef struct hf_workflow {
     int64_t updated_at;
     int64_t due; /* runs: these counts are filled by hf_workflow_get and hf_workflow_list, and end
                     at 10,000 */
-    int64_t delayed;
+    int64_t delayed; /* due later, or waiting with a time */
     int64_t leased;
     int64_t failed;
-    int workers;         /* live workers that serve it */
+    int workers; /* live workers that serve it */
+    int parked;  /* runs that wait without a time, for a signal, a child or a person, or are paused;
+                    counted like those above */
     const char *weights; /* JSON: {"acme":3,"":2}, flow keys whose weight is not 1, the largest 100;
                             filled by hf_workflow_get */
 } hf_workflow;

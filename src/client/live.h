@@ -33,7 +33,7 @@ struct hf__queue {
     bool paused;
     int64_t due;
     int64_t delayed; /* pending, not due yet */
-    int64_t waiting; /* for a time, or for something with a time limit */
+    int64_t waiting; /* for a time, a signal, a child or a person */
     int64_t leased;
     int64_t failed;
     int64_t oldest_due; /* since when the longest waiting of the due ones is due; 0: none is */

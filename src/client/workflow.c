@@ -172,6 +172,7 @@ static void read_workflow(hf_workflow *workflow, const struct hf__cell *c)
     workflow->updated_at = hf__as_number(*c++);
     workflow->due = hf__as_number(*c++);
     workflow->delayed = hf__as_number(*c++);
+    workflow->parked = (int)hf__as_number(*c++);
     workflow->leased = hf__as_number(*c++);
     workflow->failed = hf__as_number(*c++);
     workflow->max_running = (int)hf__as_number(*c++);

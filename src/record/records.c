@@ -86,6 +86,7 @@ const struct hf__field hf__workflow_fields[] = {
     FIELD(hf_workflow, updated_at, TIME),
     FIELD(hf_workflow, due, INT64),
     FIELD(hf_workflow, delayed, INT64),
+    FIELD(hf_workflow, parked, INT),
     FIELD(hf_workflow, leased, INT64),
     FIELD(hf_workflow, failed, INT64),
     FIELD(hf_workflow, workers, INT),

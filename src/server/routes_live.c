@@ -30,8 +30,8 @@ const struct hf__route hf__live_routes[] = {
         "live", "GET", "/v1/stats", "getStats", READ, stats,
         "What there is to do, and what happened in the last hour",
         .details =
-            "Per workflow and in total: `due`, `delayed`, `waiting` (for a time, or for "
-            "something with a time limit), `leased`, `failed` and `oldest_due`, in "
+            "Per workflow and in total: `due`, `delayed`, `waiting` (for a time, a "
+            "signal, a child or a person), `leased`, `failed` and `oldest_due`, in "
             "total without the engine's own runs, of a workflow no more than `most` of each; and "
             "per minute of the last hour how many runs "
             "were "

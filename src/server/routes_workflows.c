@@ -37,6 +37,7 @@ static const struct hf__field queue_fields[] = {
     { "paused", HF__FIELD_BOOL, offsetof(hf_workflow, paused) },
     { "due", HF__FIELD_INT64, offsetof(hf_workflow, due) },
     { "delayed", HF__FIELD_INT64, offsetof(hf_workflow, delayed) },
+    { "parked", HF__FIELD_INT, offsetof(hf_workflow, parked) },
     { "leased", HF__FIELD_INT64, offsetof(hf_workflow, leased) },
     { "failed", HF__FIELD_INT64, offsetof(hf_workflow, failed) },
     { "workers", HF__FIELD_INT, offsetof(hf_workflow, workers) },

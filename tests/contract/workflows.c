@@ -153,6 +153,7 @@ static void the_depth_of_a_workflow_is_counted(void **state)
     const hf_workflow *found = workflow(WORK);
     assert_int_equal(found->due, 2);
     assert_int_equal(found->delayed, 1);
+    assert_int_equal(found->parked, 0);
     assert_int_equal(found->leased, 1);
     assert_int_equal(found->failed, 1);
 }
@@ -177,6 +178,21 @@ static void wait_for_an_hour(void)
     commit(&t);
 }
 
+static void what_waits_without_a_time_is_counted_too(void **state)
+{
+    (void)state;
+    wait_for_an_hour();
+    run_that_is(HF_WAITING, 0);
+    run_that_is(HF_WAITING, 0);
+    run_that_is(HF_PAUSED, 0);
+    change(run_that_is(HF_WAITING, 0), HF_DELETE);
+    const hf_workflow *found = workflow(WORK);
+    assert_int_equal(found->due, 0);
+    assert_int_equal(found->delayed, 1);
+    assert_int_equal(found->parked, 3);
+    assert_int_equal(queue_of(WORK)->waiting, 3);
+}
+
 static void trigger_delayed(int count, int64_t delay)
 {
     hf_trigger_spec *specs = keep(calloc((size_t)count, sizeof *specs), free);
@@ -193,13 +209,13 @@ static void more_than_are_counted_of_one_kind_hide_none_of_another(void **state)
     (void)state;
     for (int i = 0; i < 3; i++)
         wait_for_an_hour();
-    run_that_is(HF_WAITING, 0); /* for no time, which is not counted */
+    run_that_is(HF_WAITING, 0); /* for no time */
     trigger_delayed(HF__MOST_QUEUED / 2 + 1, HF_MINUTES(1));
     trigger_delayed(HF__MOST_QUEUED / 2, HF_MINUTES(1));
     const struct hf__queue *queue = queue_of(WORK);
     assert_int_equal(queue->due, 0);
     assert_int_equal(queue->delayed, HF__MOST_QUEUED);
-    assert_int_equal(queue->waiting, 3);
+    assert_int_equal(queue->waiting, 4);
     assert_int_equal(queue->leased, 0);
     assert_int_equal(workflow(WORK)->delayed, HF__MOST_QUEUED);
     advance(HF_MINUTES(1));
@@ -217,6 +233,7 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(values_out_of_range_are_refused),
     CONTRACT_TEST(workflows_are_listed_by_prefix_in_the_order_of_their_names),
     CONTRACT_TEST(the_depth_of_a_workflow_is_counted),
+    CONTRACT_TEST(what_waits_without_a_time_is_counted_too),
     CONTRACT_TEST(more_than_are_counted_of_one_kind_hide_none_of_another),
 };
 CONTRACT("workflows", tests)

@@ -55,6 +55,8 @@ static const struct allowed {
     { "list_workflows", "SCAN p", "the rows of the recursion at hand" },
     { "list_workflows", "SCAN h", "lanes and priorities" },
     { "list_workflows", "SCAN c", "no more than are counted at most" },
+    { "list_workflows", "SCAN s", "no more than are counted at most" },
+    { "list_workflows", "SCAN y", "no more than are counted at most" },
     { "list_workflows", "SCAN (subquery", "no more than are counted at most" },
     { "read_runs", "USE TEMP B-TREE", "the candidates of one page" },
     { "read_runs", "SCAN c", "the candidates of one page" },

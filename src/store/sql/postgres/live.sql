@@ -50,8 +50,8 @@ SELECT r.run_at
 
 -- name: measure_queues
 -- How much each workflow of a tenant has to do. No more than `most` of its runs are counted of each kind, so that it stays
--- cheap whatever is queued. Those that are delayed lie among others that have a time ahead, and those that wait for a time
--- among those that wait for none: no more than three times so many are looked at to find them. Lanes and priorities are
+-- cheap whatever is queued. Those that are delayed lie among others that have a time ahead, and those that wait
+-- among those whose time has come: no more than three times so many are looked at to find them. Lanes and priorities are
 -- found by skipping through run_claim. Served by run_claim, run_state and run_failed. Serves: stats.
 -- takes: one (tenant int, most int)
 -- gives: (name text, paused bool, due bigint, delayed bigint, waiting bigint, leased bigint, failed bigint,
@@ -61,7 +61,7 @@ SELECT w.name, w.paused, d.due, d.delayed,
           FROM (SELECT 1
                   FROM (SELECT r.run_at FROM holdfast.run r WHERE r.workflow_id = w.id AND r.status = 2
                            AND r.status + 0 >= 1 AND r.deleted_at IS NULL LIMIT 3 * $2) x
-                 WHERE x.run_at > holdfast.now() LIMIT $2) y),
+                 WHERE x.run_at IS NULL OR x.run_at > holdfast.now() LIMIT $2) y),
        -- include: leased_and_failed_counts
        ,
        d.oldest

@@ -46,8 +46,8 @@ SELECT e.at / 60000000, e.name, count(*)
 
 -- name: measure_queues
 -- How much each workflow of a tenant has to do. No more than `most` of its runs are counted of each kind, so that it stays
--- cheap whatever is queued. Those that are delayed lie among others that have a time ahead, and those that wait for a time
--- among those that wait for none: no more than three times so many are looked at to find them. Lanes and priorities are
+-- cheap whatever is queued. Those that are delayed lie among others that have a time ahead, and those that wait
+-- among those whose time has come: no more than three times so many are looked at to find them. Lanes and priorities are
 -- found by skipping through run_claim. Served by run_claim, run_state and run_failed. Serves: stats.
 -- takes: one (tenant int, most int)
 -- gives: (name text, paused bool, due bigint, delayed bigint, waiting bigint, leased bigint, failed bigint,
@@ -70,7 +70,7 @@ SELECT w.name, w.paused,
                   FROM (SELECT r.run_at FROM run r INDEXED BY run_state
                          WHERE r.workflow_id = w.id AND r.status = 2 AND r.status + 0 >= 1 AND r.deleted_at IS NULL
                          LIMIT 3 * ?2) c
-                 WHERE c.run_at > holdfast_now() LIMIT ?2)),
+                 WHERE c.run_at IS NULL OR c.run_at > holdfast_now() LIMIT ?2)),
        -- include: leased_and_failed_counts
        ,
        (

@@ -47,13 +47,14 @@ UPDATE workflow
 RETURNING lane;
 
 -- name: list_workflows
--- Workflows of a tenant by exact name or by prefix, with their depth; no more than `most` runs of each kind are counted.
+-- Workflows of a tenant by exact name or by prefix, with their depth; no more than `most` runs of each kind are counted, and of
+-- those that are parked looked for among three times as many.
 -- Served by run_claim, run_state and run_failed. Serves: workflow show and list.
 -- takes: one (tenant int, most int, name text, prefix text, prefix_end text)
 -- gives: (name text, paused bool, max_attempts int, retry_base bigint, retry_cap bigint, lease bigint, timeout bigint,
 --   retention bigint, dead_letter text, definition text, created_at bigint, updated_at bigint, due bigint,
---   delayed bigint, leased bigint, failed bigint, max_running int, rate_count int, rate_interval bigint, rate_burst int,
---   key_max_running int, key_rate_count int, key_rate_interval bigint, key_rate_burst int)
+--   delayed bigint, parked bigint, leased bigint, failed bigint, max_running int, rate_count int, rate_interval bigint,
+--   rate_burst int, key_max_running int, key_rate_count int, key_rate_interval bigint, key_rate_burst int)
 SELECT w.name, w.paused, w.max_attempts, w.retry_base, w.retry_cap, w.lease, w.timeout,
        w.retention, w.dead_letter, w.definition, w.created_at, w.updated_at,
        -- include: due_count
@@ -64,6 +65,16 @@ SELECT w.name, w.paused, w.max_attempts, w.retry_base, w.retry_cap, w.lease, w.t
           FROM (SELECT r.status FROM head h CROSS JOIN run r INDEXED BY run_claim ON r.lane = h.lane AND r.priority = h.priority
                  WHERE h.priority IS NOT NULL AND r.run_at > holdfast_now()
                    AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL AND r.status IN (0, 2) LIMIT ?2) c),
+       (SELECT min(count(*), ?2)
+          FROM (SELECT 1
+                  FROM (SELECT r.run_at FROM run r INDEXED BY run_state
+                         WHERE r.workflow_id = w.id AND r.status = 2 AND r.status + 0 >= 1 AND r.deleted_at IS NULL
+                         LIMIT 3 * ?2) s
+                 WHERE s.run_at IS NULL
+                UNION ALL
+                SELECT 1 FROM (SELECT 1 FROM run r INDEXED BY run_state
+                                WHERE r.workflow_id = w.id AND r.status = 3 AND r.status + 0 >= 1 AND r.deleted_at IS NULL
+                                LIMIT ?2) p) y),
        -- include: leased_and_failed_counts
        ,
        nullif(w.max_running, 2147483647),
