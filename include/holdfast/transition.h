@@ -18,7 +18,7 @@ typedef struct hf_mail {
     const char *payload; /* JSON */
     const char *token;   /* that the sender gave; NULL: none */
     const char *sender;  /* the actor */
-    int64_t position;    /* the order of arrival */
+    int64_t position;    /* the order of arrival; several that came together may have one */
     int64_t visible_at;
     int64_t occurred_at;
     int attempts; /* turns that failed on it */

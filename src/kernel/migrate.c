@@ -8,13 +8,12 @@
 
 enum { LOCKED_PAUSE_NS = 100000000 };
 
-/* The oldest schema that a program must know to write to a store. One that was there before keeps what it asked for, so that
- * programs of the version before go on; a new one asks for all that would be hard on them. */
-static int min_writer_for(const struct hf__driver *driver, const struct hf__migration *migration,
-                          bool fresh, int before)
+/* Programs of the version before go on in a store that was there before. A new one keeps them out, from its first migration on:
+ * `version` and `min_writer` are what it says before the one at hand. */
+static bool keeps_older_out(const struct hf__driver *driver, int version, int min_writer,
+                            int newest)
 {
-    int wanted = fresh && migration->version >= driver->shares_mail ? driver->shares_mail : 1;
-    return wanted > before ? wanted : before;
+    return (version == 0 ? newest : min_writer) >= driver->shares_mail;
 }
 
 static hf_code read_one(const struct hf__driver *driver, struct hf__conn *conn, enum hf__stmt stmt,
@@ -44,7 +43,7 @@ hf_code hf__schema_read(const struct hf__driver *driver, struct hf__conn *conn, 
     return code;
 }
 
-/* Without what is behind the mark, in a store that was there before: programs of the version before may be at work in it. */
+/* Without what is behind the mark, where programs of the version before may be at work. */
 static const char *script_of(const struct hf__migration *migration, bool fresh,
                              struct hf__arena *arena)
 {
@@ -72,12 +71,11 @@ static hf_code record(const struct hf__driver *driver, struct hf__conn *conn,
 
 /* One migration and its record, in one transaction where the script allows it. */
 static hf_code try_once(const struct hf__driver *driver, struct hf__conn *conn,
-                        const struct hf__migration *migration, bool fresh, hf_error *err)
+                        const struct hf__migration *migration, int newest, hf_error *err)
 {
     bool transaction = !strstr(migration->sql, "-- holdfast: no transaction");
     struct hf__arena arena;
     hf__arena_init(&arena, 1024);
-    const char *script = script_of(migration, fresh, &arena);
     bool unknown = false;
     int version = 0;
     int min_writer = 0;
@@ -86,11 +84,14 @@ static hf_code try_once(const struct hf__driver *driver, struct hf__conn *conn,
         code = hf__schema_read(driver, conn, &version, &min_writer, err);
     if (code == HF_OK && version >= migration->version)
         goto done; /* somebody else was faster */
+    bool fresh = keeps_older_out(driver, version, min_writer, newest);
+    const char *script = script_of(migration, fresh, &arena);
+    if (min_writer < (fresh ? driver->shares_mail : 1))
+        min_writer = fresh ? driver->shares_mail : 1;
     if (code == HF_OK)
         code = script ? driver->script(conn, script, err) : hf__nomem(err);
     if (code == HF_OK)
-        code = record(driver, conn, migration, min_writer_for(driver, migration, fresh, min_writer),
-                      &arena, err);
+        code = record(driver, conn, migration, min_writer, &arena, err);
     if (code == HF_OK && transaction)
         code = driver->commit(conn, NULL, &unknown, err);
 done:
@@ -102,11 +103,11 @@ done:
 
 /* While others have a table locked, it stands aside for a moment and tries again: they come before it. */
 static hf_code apply(const struct hf__driver *driver, struct hf__conn *conn,
-                     const struct hf__migration *migration, bool fresh, hf_error *err)
+                     const struct hf__migration *migration, int newest, hf_error *err)
 {
     hf_error failure = { 0 };
     hf_code code;
-    while ((code = try_once(driver, conn, migration, fresh, &failure)) != HF_OK &&
+    while ((code = try_once(driver, conn, migration, newest, &failure)) != HF_OK &&
            hf__error_is_lock(&failure))
         nanosleep(&(struct timespec){ .tv_nsec = LOCKED_PAUSE_NS }, NULL);
     if (err && code != HF_OK)
@@ -123,11 +124,10 @@ hf_code hf__migrate(const struct hf__driver *driver, struct hf__conn *conn, int 
     if (code != HF_OK)
         return code;
     code = hf__schema_read(driver, conn, &version, &min_writer, err);
-    bool fresh = version == 0;
     for (int i = 0; code == HF_OK && i < driver->migration_count; i++) {
         const struct hf__migration *migration = &driver->migrations[i];
         if (migration->version > version && migration->version <= newest)
-            code = apply(driver, conn, migration, fresh, err);
+            code = apply(driver, conn, migration, newest, err);
     }
     driver->migrate_unlock(conn);
     return code;

@@ -673,7 +673,38 @@ static void in_a_new_store_mail_is_shared_and_such_programs_are_refused(void **s
     hf_client *newer = scratch_open(url);
     assert_true(end_family(newer) < CHILDREN / 2);
     assert_int_equal(hf__open(&older, url, NULL, &inner, &failure), HF_SCHEMA_NEWER);
+    assert_int_equal(meddle("SELECT min(min_writer) FROM @schema_version"),
+                     driver_at_work()->shares_mail);
     hf_close(newer);
+}
+
+static void *open_older(void *arg)
+{
+    hf_client **older = arg;
+    hf_error failure = { 0 };
+    const struct hf__engine_options inner = { .max_schema = driver_at_work()->shares_mail - 1 };
+    if (hf__open(older, url, NULL, &inner, &failure) != HF_OK)
+        *older = NULL;
+    return NULL;
+}
+
+/* Whoever of them made the store: an older program never meets mail that is shared. */
+static void an_older_and_a_newer_program_make_one_store(void **state)
+{
+    enum { TRIES = 10 };
+    for (int i = 0; i < TRIES; i++) {
+        hf_client *older = NULL;
+        pthread_t thread;
+        assert_int_equal(pthread_create(&thread, NULL, open_older, &older), 0);
+        hf_client *newer = scratch_open(url);
+        pthread_join(thread, NULL);
+        if (older)
+            assert_int_equal(end_family(newer), CHILDREN);
+        hf_close(newer);
+        hf_close(older);
+        tear_down(state);
+        set_up(state);
+    }
 }
 
 /* ---- Refusals ---- */
@@ -752,6 +783,7 @@ int main(void)
         MIGRATION_TEST(a_locked_run_of_before_is_listed_by_its_step),
         MIGRATION_TEST(programs_that_cannot_read_shared_mail_go_on_where_they_were),
         MIGRATION_TEST(in_a_new_store_mail_is_shared_and_such_programs_are_refused),
+        MIGRATION_TEST(an_older_and_a_newer_program_make_one_store),
         MIGRATION_TEST(a_schema_that_needs_a_newer_program_is_refused),
         MIGRATION_TEST(a_newer_schema_that_suits_older_programs_is_used),
         MIGRATION_TEST(an_older_schema_is_refused_when_migrations_are_off),

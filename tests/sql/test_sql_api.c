@@ -176,6 +176,21 @@ static void a_cancel_reaches_the_holder_and_frees_its_slot(void **state)
     hf_worker_free(worker);
 }
 
+static void a_signal_may_not_have_the_id_of_a_childs_end_or_of_a_timer(void **state)
+{
+    char run[40];
+    (void)state;
+    snprintf(run, sizeof run, "%s", pg_text(scratch.pg, "SELECT holdfast.trigger('soon')"));
+    assert_string_equal(
+        pg_refusal(scratch.pg, "SELECT holdfast.signal('%s', 'go', id => 'child:%s')", run, run),
+        "HF001");
+    assert_string_equal(
+        pg_refusal(scratch.pg, "SELECT holdfast.signal('%s', 'go', id => 'timer:x')", run),
+        "HF001");
+    pg_do(scratch.pg, "SELECT holdfast.signal('%s', 'go', id => 'children:x')", run);
+    pg_do(scratch.pg, "SELECT holdfast.cancel('%s')", run);
+}
+
 static void a_signal_makes_a_waiting_run_due(void **state)
 {
     (void)state;
@@ -431,6 +446,7 @@ int main(void)
         cmocka_unit_test(a_signal_wakes_a_sleeping_worker),
         cmocka_unit_test(a_cancel_reaches_the_holder_and_frees_its_slot),
         cmocka_unit_test(a_signal_makes_a_waiting_run_due),
+        cmocka_unit_test(a_signal_may_not_have_the_id_of_a_childs_end_or_of_a_timer),
         cmocka_unit_test(a_run_that_is_cancelled_asks_nobody_any_more),
         cmocka_unit_test(whoever_waits_for_a_run_hears_that_it_was_cancelled),
         cmocka_unit_test(a_role_may_do_what_it_was_granted_and_no_more),

@@ -68,8 +68,9 @@ UPDATE holdfast.signal s SET consumed_at = holdfast.now()
    AND coalesce(s.consumed_at, 0) = 0;
 
 -- name: split_ends
--- Gives ends that share a row of mail rows of their own, with new positions but for the first. Under the run's lock. Served by
--- signal_mailbox. Serves: commits that are done with single ends, before what takes those out.
+-- Gives ends that share a row of mail rows of their own, with new positions but for the first. Under the run's lock. A row that
+-- is shared is never consumed as it is. Served by signal_shared. Serves: commits that are done with single ends, before what
+-- takes those out.
 -- takes: rows (tenant int, run uuid)
 -- gives: nothing
 INSERT INTO holdfast.signal (tenant_id, run_id, id, type, name, payload, sender, occurred_at, visible_at)
@@ -79,10 +80,10 @@ SELECT b.tenant_id, b.run_id, 'child:' || substr(e.payload::text, 9, 36), b.type
  CROSS JOIN LATERAL (
     SELECT m.tenant_id, m.run_id, m.type, m.name, m.payload, m.occurred_at, m.visible_at
       FROM holdfast.signal m
-     WHERE m.run_id = n.run AND m.tenant_id = n.tenant AND m.consumed_at IS NULL AND m.ends IS NOT NULL
+     WHERE m.run_id = n.run AND m.tenant_id = n.tenant AND m.ends IS NOT NULL
     OFFSET 0) b
  CROSS JOIN LATERAL json_array_elements(b.payload::json) AS e(payload)
-ON CONFLICT (run_id, id) DO UPDATE SET payload = EXCLUDED.payload, ends = NULL;
+ON CONFLICT (run_id, id) DO UPDATE SET payload = EXCLUDED.payload, ends = NULL WHERE signal.ends IS NOT NULL;
 
 -- name: consume_ends
 -- The same for all ends of children that lie between two positions of a mailbox: ten thousand at once. Those of children

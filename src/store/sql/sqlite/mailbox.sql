@@ -48,16 +48,16 @@ UPDATE signal SET consumed_at = holdfast_now()
  WHERE run_id = ?2 AND id = ?3 AND tenant_id = ?1 AND consumed_at IS NULL;
 
 -- name: split_ends
--- Gives ends that share a row of mail rows of their own, with new positions but for the first. Served by signal_mailbox.
--- Serves: commits that are done with single ends, before what takes those out.
+-- Gives ends that share a row of mail rows of their own, with new positions but for the first. A row that is shared is never
+-- consumed as it is. Served by signal_shared. Serves: commits that are done with single ends, before what takes those out.
 -- takes: rows (tenant int, run uuid)
 -- gives: nothing
 INSERT INTO signal (tenant_id, run_id, id, type, name, payload, sender, occurred_at, visible_at)
 SELECT b.tenant_id, b.run_id, 'child:' || substr(e.value, 9, 36), b.type, b.name, e.value, substr(e.value, 9, 36),
        b.occurred_at, b.visible_at
-  FROM signal b INDEXED BY signal_mailbox, json_each(b.payload) e
- WHERE b.run_id = ?2 AND b.tenant_id = ?1 AND b.consumed_at IS NULL AND b.ends IS NOT NULL
-ON CONFLICT (run_id, id) DO UPDATE SET payload = excluded.payload, ends = NULL;
+  FROM signal b INDEXED BY signal_shared, json_each(b.payload) e
+ WHERE b.run_id = ?2 AND b.tenant_id = ?1 AND b.ends IS NOT NULL
+ON CONFLICT (run_id, id) DO UPDATE SET payload = excluded.payload, ends = NULL WHERE signal.ends IS NOT NULL;
 
 -- name: consume_ends
 -- The same for all ends of children that lie between two positions of a mailbox: ten thousand at once. Those of children
