@@ -3,7 +3,7 @@
 -- holdfast: no transaction
 ALTER TABLE holdfast.signal ADD COLUMN IF NOT EXISTS ends int; -- so many, in payload as an array; null: one, or other mail
 ;;
--- Rows that are shared: some dozens of ten thousand ends.
+-- Rows that are shared: a dozen for ten thousand ends.
 DROP INDEX CONCURRENTLY IF EXISTS holdfast.signal_shared;
 ;;
 CREATE INDEX CONCURRENTLY signal_shared ON holdfast.signal (run_id) WHERE ends IS NOT NULL;

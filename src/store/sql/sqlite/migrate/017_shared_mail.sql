@@ -1,7 +1,7 @@
 -- Ends of children that come together may share a row of mail, where programs that know nothing of it are kept out.
 ALTER TABLE signal ADD COLUMN ends INTEGER; -- so many, in payload as an array; null: one, or other mail
 
--- Rows that are shared: some dozens of ten thousand ends.
+-- Rows that are shared: a dozen for ten thousand ends.
 CREATE INDEX signal_shared ON signal (run_id) WHERE ends IS NOT NULL;
 
 -- id and sender of a row that is shared are those of the first end.
