@@ -88,7 +88,7 @@ static bool was_told(struct hf__batch *batch, const char *mail)
 }
 
 /* Ends that go into one row of mail: of one parent, and told by one name. */
-struct row {
+struct mail_row {
     const struct hf__op *first;
     const char *id; /* of the row: that of the first end's mail */
     struct hf__buffer ends;
@@ -101,7 +101,7 @@ static const char *name_of(const hf_run *child)
     return child->key ? child->key : child->workflow;
 }
 
-static void write_row(struct hf__batch *batch, struct row *row)
+static void write_row(struct hf__batch *batch, struct mail_row *row)
 {
     const bool shared = row->count > 1;
     if (row->count == 0)
@@ -131,7 +131,7 @@ static bool shares(const struct hf__batch *batch, const struct hf__op *op, const
            strlen(payload) <= SHARED_BYTES;
 }
 
-static bool belongs(const struct row *row, const struct hf__op *op)
+static bool belongs(const struct mail_row *row, const struct hf__op *op)
 {
     const hf_run *child = op->commit.child;
     const hf_run *first = row->first->commit.child;
@@ -139,7 +139,7 @@ static bool belongs(const struct row *row, const struct hf__op *op)
            strcmp(first->workflow, child->workflow) == 0;
 }
 
-static void add_to_row(struct hf__batch *batch, struct row *row, const struct hf__op *op,
+static void add_to_row(struct hf__batch *batch, struct mail_row *row, const struct hf__op *op,
                        const char *id, const char *payload)
 {
     bool open = shares(batch, op, payload);
@@ -154,7 +154,7 @@ static void add_to_row(struct hf__batch *batch, struct row *row, const struct hf
     hf__buffer_add_text(&row->ends, payload);
 }
 
-static void tell(struct hf__batch *batch, const struct hf__op *op, bool older, struct row *row)
+static void tell(struct hf__batch *batch, const struct hf__op *op, bool older, struct mail_row *row)
 {
     const hf_transition *t = op->commit.transition;
     const hf_run *child = op->commit.child;
@@ -176,7 +176,7 @@ static void tell(struct hf__batch *batch, const struct hf__op *op, bool older, s
     hf__children_told(batch, parent, 1, fails(op));
 }
 
-static void take_answer(struct hf__batch *batch, const struct hf__cell *c, struct row *row)
+static void take_answer(struct hf__batch *batch, const struct hf__cell *c, struct mail_row *row)
 {
     hf_id run = hf__as_uuid(c[0]);
     struct hf__op *op = hf__idmap_get(&batch->fenced, run);
@@ -193,7 +193,7 @@ static void take_answer(struct hf__batch *batch, const struct hf__cell *c, struc
 hf_code hf__child_ends_tell(struct hf__batch *batch, hf_error *err)
 {
     const struct hf__table *ends = hf__batch_out(batch, HF__STMT_FINISH_CHILDREN);
-    struct row row = { 0 };
+    struct mail_row row = { 0 };
     hf_code code = ends->nrows ? find_told(batch, err) : HF_OK;
     for (int i = 0; code == HF_OK && i < ends->nrows; i++)
         take_answer(batch, hf__table_row(ends, i), &row);
