@@ -203,8 +203,6 @@ hf_code hf_child_start(hf_ctx *ctx, const char *name, const hf_trigger_spec *spe
 
 /* ---- Waiting ---- */
 
-static const char *const end_prefix = "child:";
-
 /* One wait for children, while it is looked at. */
 struct wait {
     hf_ctx *ctx;
@@ -283,8 +281,8 @@ static void read_mail(struct wait *wait, size_t place)
     const hf_mail *mail = &wait->ctx->claimed->mail[place];
     hf_id run;
     hf_child_end *end = NULL;
-    if (strncmp(mail->id, end_prefix, strlen(end_prefix)) == 0 &&
-        hf_id_parse(mail->id + strlen(end_prefix), &run))
+    if (strncmp(mail->id, HF__END_MAIL, strlen(HF__END_MAIL)) == 0 &&
+        hf_id_parse(mail->id + strlen(HF__END_MAIL), &run))
         end = hf__idmap_get(&wait->index, run);
     if (end && !end->ended) {
         read_end(wait->ctx, mail->payload ? mail->payload : "null", end);

@@ -40,9 +40,8 @@ struct hf__function {
     struct hf__idmap versions; /* by change: what hf_version has answered */
     const char *open;          /* the step that has begun and not ended; NULL: none, or by_name */
     bool *taken;               /* mail that calls of this turn have taken */
-    bool
-        apart; /* ends were taken out one by one: where those lie now that shared rows is not known */
-    bool by_name;     /* calls may come in any order */
+    bool apart;   /* ends were taken one by one: others that shared their row lie elsewhere now */
+    bool by_name; /* calls may come in any order */
     bool met_failure; /* the last call told of a failure that every replay meets again */
     hf_code over;     /* HF_OK while calls may be made; then what all of them answer */
     hf_error error;

@@ -226,7 +226,6 @@ bool hf__misses_a_child(const struct hf__op *op, const struct hf__idmap *made);
 void hf__end_child(struct hf__batch *batch, const struct hf__row *row);
 /* So many more ends are in a locked parent's mailbox; `failed`: one of them is no success. */
 void hf__children_told(struct hf__batch *batch, struct hf__row *parent, int count, bool failed);
-#define HF__END_MAIL "child:" /* begins the id of the mail that a child's end is */
 /* The mail that tells a parent how a child ended. */
 struct hf__end {
     const hf_id *run;

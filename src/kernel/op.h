@@ -8,8 +8,10 @@
 
 #include "util/arena.h"
 
-/* Lines of mail, and of steps, that a claim brings of one run: the LIMIT of load_mail and load_steps. */
+/* Pieces of mail, and steps, that a claim brings of one run, as load_mail and load_steps have it. Of mail it may be some more: a
+ * row that ends share is brought as a whole. */
 #define HF__LOAD_MOST 100000
+#define HF__END_MAIL "child:" /* begins the id of the mail that a child's end is */
 
 enum hf__op_kind {
     HF__OP_TRIGGER,
