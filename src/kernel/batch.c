@@ -27,9 +27,10 @@ hf_code hf__batch_send(struct hf__batch *batch, enum hf__stmt stmt, hf_error *er
         return hf__nomem(err);
     if (sheet->in.nrows == 0)
         return HF_OK;
-    struct hf__table one;
-    if (stmt == HF__STMT_INSERT_PLAIN_RUNS && hf__inserts_one_run(batch, &one))
-        return driver->send(batch->flusher->conn, HF__STMT_INSERT_RUN, &one, &sheet->out, err);
+    if (stmt == HF__STMT_INSERT_PLAIN_RUNS && hf__inserts_one_run(batch))
+        return hf__insert_one_run(batch, err);
+    if (stmt == HF__STMT_INSERT_PLAIN_RUNS && hf__inserts_taken_run(batch))
+        return hf__insert_taken_run(batch, err);
     return driver->send(batch->flusher->conn, stmt, &sheet->in, &sheet->out, err);
 }
 

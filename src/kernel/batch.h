@@ -182,8 +182,13 @@ void hf__insert_run(struct hf__batch *batch, const struct hf__new_run *run);
 /* Where the flow key is among the parameters of insert_runs and of insert_plain_runs. */
 enum { HF__RUN_FLOW_KEY = 30, HF__PLAIN_FLOW_KEY = 16 };
 /* The batch is one new run without peculiarities, and the store has a shorter way for that: insert_run, which gives what
- * insert_plain_runs does. *one: what it takes. */
-bool hf__inserts_one_run(const struct hf__batch *batch, struct hf__table *one);
+ * insert_plain_runs does; or for that with the claim that goes along, insert_taken_run, which gives what a claim does. */
+bool hf__inserts_one_run(const struct hf__batch *batch);
+bool hf__inserts_taken_run(const struct hf__batch *batch);
+hf_code hf__insert_one_run(struct hf__batch *batch, hf_error *err);
+hf_code hf__insert_taken_run(struct hf__batch *batch, hf_error *err);
+/* Tells what the second gave as if it were the answers of an insert and of a claim, which may have got nothing. */
+void hf__note_taken_run(struct hf__batch *batch);
 void hf__trigger_fill(struct hf__batch *batch, struct hf__op *op);
 /* After the commit: verdicts of triggers, with a look at those that were refused. */
 hf_code hf__trigger_verdicts(struct hf__batch *batch, hf_error *err);

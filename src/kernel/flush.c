@@ -405,6 +405,7 @@ static hf_code commit_and_answer(struct hf__batch *batch, bool *unknown, hf_erro
         return code;
     }
     *unknown = true; /* from here on it has happened, whatever becomes of the answers */
+    hf__note_taken_run(batch);
     hf__wake_late(batch, &wake);
     code = hf__trigger_verdicts(batch, err);
     if (code == HF_OK)

@@ -181,7 +181,8 @@ static const hf_id *wanted_run(const struct hf__batch *batch, const struct hf__o
 
 static bool claims_by_id(const struct hf__batch *batch, const struct hf__op *op)
 {
-    return op->kind == HF__OP_CLAIM && !op->again && wanted_run(batch, op);
+    return op->kind == HF__OP_CLAIM && !op->again && wanted_run(batch, op) &&
+           !hf__inserts_taken_run(batch);
 }
 
 static hf_code send_one_run(struct hf__batch *batch, size_t index, const hf_id *run, hf_error *err)
@@ -227,6 +228,8 @@ hf_code hf__claim_send(struct hf__batch *batch, size_t index, hf_error *err)
 {
     const struct hf__op *op = batch->ops[index];
     const hf_id *run = wanted_run(batch, op);
+    if (hf__inserts_taken_run(batch))
+        return HF_OK;
     if (run)
         return send_one_run(batch, index, run, err);
     struct hf__kind kinds[2] = { { 0 } };

@@ -167,31 +167,6 @@ static void insert_plain(struct hf__batch *batch, const struct hf__new_run *run)
     ask_lane(batch, run);
 }
 
-/* Due at once, with nothing of its own but what insert_run takes. */
-static bool is_bare(const struct hf__cell *plain)
-{
-    static const int peculiar[] = { 4, 6, 7, 8, 10, 11, 12, 13, HF__PLAIN_FLOW_KEY };
-    for (size_t i = 0; i < sizeof peculiar / sizeof *peculiar; i++)
-        if (!hf__is_null(plain[peculiar[i]]))
-            return false;
-    return hf__as_number(plain[5]) == 0;
-}
-
-bool hf__inserts_one_run(const struct hf__batch *batch, struct hf__table *one)
-{
-    static const int taken[] = { 0, 1, 2, 3, 9, 14, 15 };
-    const struct hf__statement *insert = &batch->flusher->driver->statements[HF__STMT_INSERT_RUN];
-    const struct hf__table *plain = &batch->sheets[HF__STMT_INSERT_PLAIN_RUNS].in;
-    if (!insert->sql || plain->nrows != 1 || !is_bare(hf__table_row(plain, 0)) ||
-        (batch->count != 1 && !hf__brings_its_claim(batch)))
-        return false;
-    hf__table_init(one, batch->arena, insert->nparams);
-    struct hf__cell *c = hf__table_add(one);
-    for (int i = 0; i < insert->nparams; i++)
-        c[i] = hf__table_row(plain, 0)[taken[i]];
-    return true;
-}
-
 /* By a statement of its own: others need not pay for what only a debounce has. */
 static void insert_debounced(struct hf__batch *batch, const struct hf__new_run *run)
 {

@@ -113,6 +113,52 @@ WITH made AS (
 )
 SELECT $2, m.lane, m.run_at, m.created_at FROM made m;
 
+-- name: insert_taken_run
+-- As insert_run, for a run that a worker of the same process waits for: it is inserted as that worker's, with what claim_run would
+-- give of it, so that neither another look nor another version of its row is needed. Without an attempt it is nobody's: its
+-- workflow is paused or has limits, its lane is another one, or another run of its lane and priority is due before it. Served by
+-- the unique index of workflow and by run_claim. Serves: a trigger alone in its flush, with the claim that goes along.
+-- only: postgres
+-- takes: one (tenant int, id uuid, workflow text, priority int, input text, trace text, actor text, lane int, worker text,
+--   lease bigint)
+-- gives: (id uuid, tenant_id int, tenant text, workflow text, lane int, key text, priority int, attempt int,
+--   max_attempts int, version bigint, revision bigint, event_seq bigint, run_at bigint, due_at bigint, claimed_from
+--   int, has_mail bool, has_steps bool, watched int, input text, state text, error text, error_code text, last_error
+--   text, current_step text, waiting_kind text, waiting_token text, waiting_until bigint, wait_count int, last_worker
+--   text, subject text, reference text, tags text, partition text, trace text, actor text, parent uuid, root uuid,
+--   timeout_at bigint, created_at bigint, started_at bigint, lease bigint, retry_base bigint, retry_cap bigint,
+--   dead_letter text, now bigint)
+WITH w AS MATERIALIZED (
+    SELECT s.id, s.lane, e.name AS tenant, coalesce($10, s.lease) AS lease, s.timeout, s.max_attempts, s.retry_base, s.retry_cap,
+           s.dead_letter, s.definition_hash, t.now,
+           (s.lane = $8 AND NOT s.paused AND s.max_running IS NULL
+            AND NOT EXISTS (
+                SELECT 1 FROM holdfast.run c
+                 WHERE c.lane = s.lane AND c.priority = $4 AND c.run_at < t.now
+                   AND c.status <= 3 AND c.deleted_at IS NULL AND c.run_at IS NOT NULL OFFSET 0))::int AS taken
+      FROM (SELECT holdfast.now() AS now OFFSET 0) t
+      JOIN holdfast.tenant e ON e.id = $1 AND NOT e.disabled
+      JOIN holdfast.workflow s ON s.tenant_id = $1 AND s.name = $3
+), made AS (
+    INSERT INTO holdfast.run (tenant_id, id, workflow_id, lane, status, priority, attempt, version, event_seq, run_at, due_at,
+        leased_by, started_at, timeout_at, input, trace, actor, created_at, updated_at, definition_hash)
+    SELECT $1, $2, w.id, w.lane, w.taken, $4, w.taken, 1 + w.taken, 1 + w.taken,
+           CASE w.taken WHEN 1 THEN least(w.now + w.lease, w.now + w.timeout) ELSE w.now END,
+           CASE w.taken WHEN 1 THEN w.now END, CASE w.taken WHEN 1 THEN $9 END, CASE w.taken WHEN 1 THEN w.now END,
+           w.now + w.timeout, $5, $6, $7, w.now, w.now, w.definition_hash
+      FROM w
+), journal AS (
+    INSERT INTO holdfast.event (run_id, seq, version, tenant_id, at, kind, name, actor)
+    SELECT $2, n.seq, n.seq, $1, w.now, 0, n.name, n.actor
+      FROM w JOIN (VALUES (1, 'created', $7), (2, 'started', $9)) AS n(seq, name, actor) ON n.seq <= 1 + w.taken
+)
+SELECT $2, $1, w.tenant, $3, w.lane, NULL::text, $4, w.taken, w.max_attempts, (1 + w.taken)::bigint, 1::bigint,
+       (1 + w.taken)::bigint, least(w.now + w.lease, w.now + w.timeout), w.now, 0, false, false, 0, $5, NULL::text, NULL::text,
+       NULL::text, NULL::text, NULL::text, NULL::text, NULL::text, NULL::bigint, 0, NULL::text, NULL::text, NULL::text,
+       NULL::text, NULL::text, $6, $7, NULL::uuid, NULL::uuid, w.now + w.timeout, w.now, w.now, w.lease, w.retry_base,
+       w.retry_cap, w.dead_letter, w.now
+  FROM w;
+
 -- name: insert_children
 -- As insert_runs, for children of one run that differ in nothing but id, priority, trace and input: pending at once, without
 -- a key, and with ids that were made for them. They can meet with no other, so nothing is checked and nothing given back;
