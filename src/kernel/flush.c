@@ -453,6 +453,8 @@ static hf_code run_batch(struct hf__batch *batch, bool *unknown, hf_error *err)
 {
     const struct hf__driver *driver = batch->flusher->driver;
     bool reads = prepare(batch);
+    if (driver->may_foretell && hf__claim_is_urgent(batch))
+        driver->may_foretell(batch->flusher->conn);
     hf_code code = batch->failed ? hf__nomem(err) : driver->begin(batch->flusher->conn, err);
     if (code == HF_OK && reads)
         code = batch->flusher->ends_first ? end_children(batch, err) : read_and_decide(batch, err);

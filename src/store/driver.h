@@ -82,6 +82,8 @@ struct hf__driver {
                     struct hf__table *result, hf_error *err);
     /* Performs what is queued. After an error the transaction is over: call rollback. */
     hf_code (*sync)(struct hf__conn *conn, hf_error *err);
+    /* Optional, before begin: the commit of the next transaction is likely to be foretold. */
+    void (*may_foretell)(struct hf__conn *conn);
     /* Optional, NULL: the backend cannot. Between begin and commit, with nothing to sync before it: the commit to come calls
      * `told` once all that is queued by now was answered well, and the rest with the commit is in the store's hands, to be
      * carried out even if this process dies. Those results are filled by then; whether it succeeds is not known yet. It may

@@ -137,6 +137,38 @@ static void note_loss(struct hf__conn *conn)
         conn->lost = true;
 }
 
+/* Nothing else may ever be committed without the disk: a connection that cannot be set back is replaced. */
+static void sync_at_commit_again(struct hf__conn *conn)
+{
+    conn->told = NULL;
+    if (conn->syncs_later && hf__sqlite_sync_at_commit(conn->session, true, NULL) != HF_OK)
+        conn->lost = true;
+    conn->syncs_later = false;
+}
+
+static void may_foretell(struct hf__conn *conn)
+{
+    if (!conn->db->memory && !conn->in_transaction)
+        conn->syncs_later = hf__sqlite_sync_at_commit(conn->session, false, NULL) == HF_OK;
+}
+
+static void foretell(struct hf__conn *conn, hf__told told, void *arg)
+{
+    conn->told = conn->syncs_later ? told : NULL;
+    conn->told_arg = arg;
+}
+
+/* What was committed can be seen by now, and whatever becomes of this process will be on disk. */
+static hf_code tell_and_sync(struct hf__conn *conn, hf_error *err)
+{
+    if (conn->told)
+        conn->told(conn->told_arg);
+    hf_code code = hf__sqlite_sync_log(conn->session, err);
+    conn->lost |= code != HF_OK;
+    sync_at_commit_again(conn);
+    return code;
+}
+
 static hf_code begin_in_turn(struct hf__conn *conn, hf_error *err)
 {
     int rc;
@@ -163,8 +195,10 @@ static hf_code begin(struct hf__conn *conn, hf_error *err)
     hf_code code = hf__sqlite_turn_take(&conn->turn, err);
     if (code == HF_OK)
         code = begin_in_turn(conn, err);
-    if (code != HF_OK)
+    if (code != HF_OK) {
+        sync_at_commit_again(conn);
         hf__sqlite_turn_give(&conn->turn);
+    }
     return code;
 }
 
@@ -183,6 +217,7 @@ static void rollback(struct hf__conn *conn)
         end_transaction(conn);
     conn->in_transaction = conn->implicit = false;
     conn->failure.code = HF_OK;
+    sync_at_commit_again(conn);
     hf__sqlite_turn_give(&conn->turn);
 }
 
@@ -228,9 +263,12 @@ static hf_code commit(struct hf__conn *conn, const struct hf__wake *wake, bool *
         return code;
     }
     conn->in_transaction = conn->implicit = false;
+    if (conn->syncs_later)
+        code = tell_and_sync(conn, err);
+    *unknown = code != HF_OK;
     hf__sqlite_turn_give(&conn->turn);
     hf__sqlite_ring(conn->db, wake);
-    return HF_OK;
+    return code;
 }
 
 static hf_code check_call(struct hf__conn *conn, int number, const struct hf__table *params,
@@ -394,6 +432,8 @@ const struct hf__driver hf__sqlite_driver = {
     .begin = begin,
     .send = send,
     .sync = sync_sent,
+    .may_foretell = may_foretell,
+    .foretell = foretell,
     .commit = commit,
     .rollback = rollback,
     .script = script,

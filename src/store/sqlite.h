@@ -79,7 +79,10 @@ struct hf__conn {
     struct hf__sqlite_prepared *prepared; /* one per statement of the database */
     struct hf__sqlite_prepared frame[4];  /* see enum hf__sqlite_frame */
     bool in_transaction;
-    bool implicit; /* the transaction was begun by a lone writing statement; sync commits it */
+    bool implicit;    /* the transaction was begun by a lone writing statement; sync commits it */
+    bool syncs_later; /* the transaction's commit does not wait for the disk: commit does */
+    hf__told told;    /* NULL: nobody wants to know of the commit before it is on disk */
+    void *told_arg;
     hf_error
         failure; /* code is not HF_OK: a statement failed, the transaction can only roll back */
     bool lost;
@@ -112,6 +115,11 @@ bool hf__sqlite_side_file_named(int fd);
 /* sqlite_session.c */
 hf_code hf__sqlite_session_open(struct hf__sqlite_session *session, const char *path, bool create,
                                 hf_error *err);
+/* Whether the session's commits wait for the disk; not within a transaction. */
+hf_code hf__sqlite_sync_at_commit(struct hf__sqlite_session *session, bool at_commit,
+                                  hf_error *err);
+/* Waits until what was committed is on disk. */
+hf_code hf__sqlite_sync_log(struct hf__sqlite_session *session, hf_error *err);
 /* Refuses a file that lost its name: what is written into it is gone when the last handle
  * closes. */
 hf_code hf__sqlite_check_place(struct hf__sqlite_session *session, hf_error *err);

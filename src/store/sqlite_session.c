@@ -124,6 +124,25 @@ hf_code hf__sqlite_session_open(struct hf__sqlite_session *session, const char *
     return code;
 }
 
+hf_code hf__sqlite_sync_at_commit(struct hf__sqlite_session *session, bool at_commit, hf_error *err)
+{
+    enum hf__stmt how = at_commit ? HF__STMT_SQLITE_SYNC_AT_COMMIT : HF__STMT_SQLITE_SYNC_LATER;
+    int rc = sqlite3_exec(session->handle, hf__sqlite_statements[how].sql, NULL, NULL, NULL);
+    return rc == SQLITE_OK ? HF_OK
+                           : hf__sqlite_fail(session->handle, rc, "changing when to sync", err);
+}
+
+hf_code hf__sqlite_sync_log(struct hf__sqlite_session *session, hf_error *err)
+{
+    sqlite3_file *log = NULL;
+    int rc =
+        sqlite3_file_control(session->handle, "main", SQLITE_FCNTL_JOURNAL_POINTER, (void *)&log);
+    if (rc == SQLITE_OK)
+        rc = log && log->pMethods ? log->pMethods->xSync(log, SQLITE_SYNC_NORMAL) : SQLITE_IOERR;
+    return rc == SQLITE_OK ? HF_OK
+                           : hf__sqlite_fail(session->handle, rc, "waiting for the disk", err);
+}
+
 hf_code hf__sqlite_check_place(struct hf__sqlite_session *session, hf_error *err)
 {
     int moved = 0;

@@ -18,6 +18,21 @@ PRAGMA secure_delete = FAST;
 -- gives: (mode text)
 PRAGMA journal_mode = WAL;
 
+-- name: sqlite_sync_later
+-- From the next transaction on, a commit may be seen before it is on disk: whoever commits must see to that by himself. Serves:
+-- a claim that may be handed out early.
+-- only: sqlite
+-- takes: nothing
+-- gives: nothing
+PRAGMA synchronous = NORMAL;
+
+-- name: sqlite_sync_at_commit
+-- As it is otherwise.
+-- only: sqlite
+-- takes: nothing
+-- gives: nothing
+PRAGMA synchronous = FULL;
+
 -- name: sqlite_begin
 -- Starts a transaction that may write; the writer's lock is held by the caller.
 -- only: sqlite

@@ -1,0 +1,129 @@
+/* When the SQLite driver waits for the disk, and who is told before that. F9.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "sqlite_toy.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static atomic_int syncs;
+static atomic_bool disk_fails;
+
+static int reach_disk(long call, int fd)
+{
+    atomic_fetch_add(&syncs, 1);
+    if (!atomic_load(&disk_fails))
+        return (int)syscall(call, fd);
+    errno = EIO;
+    return -1;
+}
+
+/* In place of the system's, for SQLite too. */
+int fdatasync(int fd)
+{
+    return reach_disk(SYS_fdatasync, fd);
+}
+
+int fsync(int fd)
+{
+    return reach_disk(SYS_fsync, fd);
+}
+
+static int told_after; /* syncs; -1: nobody was told */
+
+static void note_told(void *arg)
+{
+    const struct toy *toy = arg;
+    struct hf__conn *other = toy_connect(toy->db);
+    assert_int_equal(toy_number(other, TOY_COUNT), 1);
+    driver->disconnect(other);
+    told_after = atomic_load(&syncs);
+}
+
+/* An increment whose commit may be told early, and is if `told`. */
+static hf_code increment_early(struct toy *toy, bool told, bool *unknown)
+{
+    told_after = -1;
+    driver->may_foretell(toy->conn);
+    assert_ok(toy, driver->begin(toy->conn, &toy->err));
+    assert_ok(toy, driver->send(toy->conn, (enum hf__stmt)TOY_INCREMENT, NULL, NULL, &toy->err));
+    if (told)
+        driver->foretell(toy->conn, note_told, toy);
+    atomic_store(&syncs, 0);
+    return driver->commit(toy->conn, NULL, unknown, &toy->err);
+}
+
+static void expect_commits_to_wait(struct toy *toy)
+{
+    atomic_store(&syncs, 0);
+    assert_ok(toy, toy_increment(toy->conn, &toy->err));
+    assert_int_equal(atomic_load(&syncs), 1);
+}
+
+static void a_commit_is_told_before_it_is_on_disk_and_answered_after(void **state)
+{
+    struct toy *toy = *state;
+    bool unknown;
+    assert_ok(toy, increment_early(toy, true, &unknown));
+    assert_false(unknown);
+    assert_int_equal(told_after, 0);
+    assert_int_equal(atomic_load(&syncs), 1);
+    expect_commits_to_wait(toy);
+}
+
+static void a_commit_that_nobody_is_told_of_waits_as_well(void **state)
+{
+    struct toy *toy = *state;
+    bool unknown;
+    assert_ok(toy, increment_early(toy, false, &unknown));
+    assert_int_equal(told_after, -1);
+    assert_int_equal(atomic_load(&syncs), 1);
+    expect_commits_to_wait(toy);
+}
+
+static void after_a_rollback_commits_wait_for_the_disk(void **state)
+{
+    struct toy *toy = *state;
+    driver->may_foretell(toy->conn);
+    assert_ok(toy, driver->begin(toy->conn, &toy->err));
+    driver->foretell(toy->conn, note_told, toy);
+    told_after = -1;
+    driver->rollback(toy->conn);
+    expect_commits_to_wait(toy);
+    assert_int_equal(told_after, -1);
+}
+
+static void a_commit_that_was_told_and_did_not_reach_the_disk_is_unknown(void **state)
+{
+    struct toy *toy = *state;
+    bool unknown = false;
+    atomic_store(&disk_fails, true);
+    hf_code code = increment_early(toy, true, &unknown);
+    atomic_store(&disk_fails, false);
+    assert_int_equal(code, HF_UNAVAILABLE);
+    assert_true(unknown);
+    assert_int_equal(told_after, 0);
+    assert_true(driver->lost(toy->conn));
+}
+
+static void a_store_in_memory_has_nothing_to_tell_early(void **state)
+{
+    struct toy *toy = *state;
+    bool unknown;
+    assert_ok(toy, increment_early(toy, true, &unknown));
+    assert_int_equal(told_after, -1);
+    assert_int_equal(atomic_load(&syncs), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ON_FILE(a_commit_is_told_before_it_is_on_disk_and_answered_after),
+        ON_FILE(a_commit_that_nobody_is_told_of_waits_as_well),
+        ON_FILE(after_a_rollback_commits_wait_for_the_disk),
+        ON_FILE(a_commit_that_was_told_and_did_not_reach_the_disk_is_unknown),
+        IN_MEMORY(a_store_in_memory_has_nothing_to_tell_early),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
