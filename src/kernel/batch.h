@@ -210,6 +210,8 @@ void hf__claim_gather(struct hf__batch *batch, size_t index);
 /* A claim that somebody waits for with idle hands, alone in its flush: so nothing but the claim is undone if its commit
  * fails. */
 bool hf__claim_is_urgent(const struct hf__batch *batch);
+/* Where what it claimed can be seen before it is on disk, it waits for that a little. */
+hf_code hf__claim_await_disk(struct hf__batch *batch, hf_error *err);
 /* Hands out that claim before its commit is answered. `batch` is a struct hf__batch. */
 void hf__claim_foretell(void *batch);
 /* Mail and steps that were loaded, into the claims in `rows`. */

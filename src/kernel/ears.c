@@ -134,6 +134,7 @@ static bool claim_at_once(struct hf__ears *ears, const struct hf__heard *heard)
     struct hf__op *claim = hf__ears_ask(ears, heard->lane, NULL);
     if (claim) {
         claim->claim.run = heard->fresh;
+        claim->claim.place = heard->place;
         flush_claim(ears, claim);
     }
     return claim != NULL;

@@ -301,6 +301,19 @@ static void sort_lanes(struct hf__batch *batch)
     in->nrows = kept;
 }
 
+/* A trigger whose answer was lost may have let its run be seen before it was on disk; where it is found, nothing else is
+ * written. */
+static hf_code make_durable(struct hf__batch *batch, hf_error *err)
+{
+    const struct hf__driver *driver = batch->flusher->driver;
+    bool resent = false;
+    for (size_t i = 0; i < batch->count; i++)
+        resent |= batch->ops[i]->kind == HF__OP_TRIGGER && batch->ops[i]->resent;
+    if (!resent || !driver->statements[HF__STMT_MAKE_DURABLE].sql)
+        return HF_OK;
+    return driver->send(batch->flusher->conn, HF__STMT_MAKE_DURABLE, NULL, NULL, err);
+}
+
 static hf_code send_writes(struct hf__batch *batch, hf_error *err)
 {
     /* The events of locked rows come before those of the short ways, which number theirs after them. */
@@ -327,7 +340,7 @@ static hf_code send_writes(struct hf__batch *batch, hf_error *err)
             code = hf__claim_send(batch, i, err);
     if (code == HF_OK)
         code = hf__claim_journal(batch, err);
-    return code;
+    return code == HF_OK ? make_durable(batch, err) : code;
 }
 
 /* Whether a run that this operation inserts was taken for granted, and is not among those that were made. */

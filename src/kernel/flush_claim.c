@@ -195,6 +195,7 @@ static hf_code send_one_run(struct hf__batch *batch, size_t index, const hf_id *
     c[1] = hf__uuid(run);
     c[2] = hf__number(op->claim.heads[0].lane);
     c[3] = hf__number_or_null(op->claim.lease);
+    c[4] = hf__number_or_null(op->claim.place);
     return hf__sheet_send(batch, HF__STMT_CLAIM_RUN, sheet, err);
 }
 
@@ -202,8 +203,10 @@ hf_code hf__claim_read_wanted(struct hf__batch *batch, hf_error *err)
 {
     const struct hf__driver *driver = batch->flusher->driver;
     for (size_t i = 0; i < batch->count; i++)
-        if (claims_by_id(batch, batch->ops[i]))
-            return driver->sync(batch->flusher->conn, err);
+        if (claims_by_id(batch, batch->ops[i])) {
+            hf_code code = driver->sync(batch->flusher->conn, err);
+            return code == HF_OK ? hf__claim_await_disk(batch, err) : code;
+        }
     return HF_OK;
 }
 

@@ -26,7 +26,8 @@ struct hf__wake {
     bool leases_lost;       /* a run was cancelled while somebody held it */
     bool
         urgent; /* somebody else should be woken before the commit is answered, if that is quicker */
-    const hf_id *fresh; /* the new run of the one lane, where there is one; NULL: not said */
+    const hf_id *fresh; /* the new run of the one lane, where nobody can know of it yet but by its
+                           lane: who claims it may see it before it is on disk; NULL: not said */
 };
 
 /* One thing that was heard. */
@@ -34,9 +35,10 @@ struct hf__heard {
     bool lanes; /* `lane`/`earliest` hold; lane 0: any; negative: a slot of its workflow is free */
     int32_t lane;
     int64_t earliest;
-    hf_id fresh; /* a new run in this lane, which may be claimed by its id; all zero: not said */
-    bool taken;  /* a claim was made for it already: there may be more */
-    bool run;    /* `run` holds; all zero: any */
+    hf_id fresh;   /* a new run in this lane, which may be claimed by its id; all zero: not said */
+    int64_t place; /* in the store's log, up to which that run was written; 0: not said */
+    bool taken;    /* a claim was made for it already: there may be more */
+    bool run;      /* `run` holds; all zero: any */
     hf_id run_id;
     bool workflows_changed;
     bool leases_lost;

@@ -64,7 +64,8 @@ hf_code hf__postgres_decode(struct hf__table *table, const struct hf__statement 
 
 /* ---- wake: the payloads of NOTIFY ----
  *
- *   holdfast_wake   [lane *(" " lane)] ["@" earliest] ["!workflows"]   lane 0: any; "" means any lane, now
+ *   holdfast_wake   [lane *(" " lane)] ["@" earliest] ["#" id ["~" place]] ["!workflows"] ["!leases"]
+ *                                                                      lane 0: any; "" means any lane, now; place: in the log
  *                   "?" anything                                       a listener's test of itself; others ignore it
  *   holdfast_run    id *(" " id)                                       32 hex digits each; all zero: any
  *
@@ -126,7 +127,8 @@ enum hf__postgres_step {
     HF__STEP_COMMAND, /* BEGIN, settings, ROLLBACK */
     HF__STEP_STATEMENT,
     HF__STEP_COMMIT,
-    HF__STEP_SYNC
+    HF__STEP_SYNC,
+    HF__STEP_DURABLE /* a sync point behind a COMMIT that is not durable before it */
 };
 
 /* One answer that the server owes us, in the order of the questions. */

@@ -14,6 +14,11 @@ void hf__postgres_abandon(struct hf__conn *conn)
     conn->owed_count = 0;
 }
 
+static bool is_sync_point(const struct hf__postgres_owed *owed)
+{
+    return owed->step == HF__STEP_SYNC || owed->step == HF__STEP_DURABLE;
+}
+
 static const char *owed_name(const struct hf__conn *conn, const struct hf__postgres_owed *owed)
 {
     switch (owed->step) {
@@ -44,7 +49,7 @@ static void notice_pooler(struct hf__conn *conn, const char *sqlstate)
 static bool rules_out_commit(const struct hf__postgres_owed *owed, const char *sqlstate,
                              hf_code code)
 {
-    if (owed->forgiven || owed->step == HF__STEP_SYNC || strncmp(sqlstate, "08", 2) == 0)
+    if (owed->forgiven || is_sync_point(owed) || strncmp(sqlstate, "08", 2) == 0)
         return false;
     return owed->step != HF__STEP_COMMIT || code != HF_UNAVAILABLE;
 }
@@ -124,7 +129,7 @@ static bool take_answer(struct hf__conn *conn, const struct hf__postgres_owed *o
     PGresult *result = hf__postgres_next(conn->pg, &conn->patience);
     if (!result)
         return false;
-    if (owed->step == HF__STEP_SYNC) {
+    if (is_sync_point(owed)) {
         bool synced = PQresultStatus(result) == PGRES_PIPELINE_SYNC;
         if (!synced)
             *code = take_result(conn, owed, result, err);

@@ -10,8 +10,8 @@
 
 /* Settings, prepare, statement, sync point. */
 enum { NOTIFY_ANSWERS = 4 };
-/* Prepare, statement, sync point. */
-enum { COMMIT_ANSWERS = 3 };
+/* Twice prepare and statement, sync point. */
+enum { COMMIT_ANSWERS = 5, DURABLE_ANSWERS = 5 };
 
 /* How long a worker that was seen idle is taken for idle. */
 #define SLEEPER_STAYS HF_SECONDS(1)
@@ -271,23 +271,41 @@ void hf__postgres_foretell(struct hf__conn *conn, hf__told told, void *arg)
     conn->told_at = conn->owed_count;
 }
 
-/* COMMIT and its sync point, both or neither: a COMMIT left in the queue would be performed by a later sync. An urgent wake-up
- * stands between them, so that the server sends it before it turns to the answer. Nobody looks again whether there is an idle
- * worker: a NOTIFY too many does no harm. */
+/* What nobody else can know of may be seen before it is on disk. Behind a pooler, nothing may stand behind the COMMIT. */
+static bool may_be_seen_early(const struct hf__conn *conn, const struct hf__wake *urgent)
+{
+    return urgent && urgent->fresh && !conn->unprepared;
+}
+
+/* The wake-up is a transaction of its own; then that is waited for which could not be done before it. */
+static hf_code queue_durable(struct hf__conn *conn, hf_error *err)
+{
+    hf_code code = queue_wake_sync(conn);
+    if (code == HF_OK)
+        code = queue_bare(conn, HF__STEP_COMMAND, HF__STMT_MAKE_DURABLE, err);
+    return code == HF_OK ? owe(conn, PQpipelineSync(conn->pg), HF__STEP_DURABLE, -1, NULL, err)
+                         : code;
+}
+
+/* An urgent wake-up stands between the COMMIT and the sync point, so that the server sends it before it turns to the answer.
+ * Nobody looks again whether there is an idle worker: a NOTIFY too many does no harm. */
 static hf_code queue_commit(struct hf__conn *conn, const struct hf__wake *urgent, hf_error *err)
 {
-    hf_code code = make_room(conn, COMMIT_ANSWERS + NOTIFY_ANSWERS, err);
+    bool early = may_be_seen_early(conn, urgent);
+    hf_code code = make_room(conn, COMMIT_ANSWERS + NOTIFY_ANSWERS + DURABLE_ANSWERS, err);
+    if (code == HF_OK && early)
+        code = queue_bare(conn, HF__STEP_COMMAND, HF__STMT_DEFER_FLUSH, err);
     if (code == HF_OK)
-        code =
-            hf__postgres_encode(&conn->params, &conn->db->statements[HF__STMT_COMMIT], NULL, err);
-    if (code == HF_OK)
-        code = queue_prepare(conn, HF__STMT_COMMIT, err);
+        code = queue_bare(conn, HF__STEP_COMMIT, HF__STMT_COMMIT, err);
     if (code != HF_OK)
         return code;
-    code = queue_statement(conn, HF__STEP_COMMIT, HF__STMT_COMMIT, NULL, err);
-    if (code == HF_OK && urgent)
-        (void)!queue_wake_workers(conn, HF__STMT_NOTIFY_RUNS, urgent);
-    return code == HF_OK ? queue_sync_point(conn, err) : code;
+    if (urgent)
+        (void)!queue_wake_workers(conn, early ? HF__STMT_NOTIFY_EARLY : HF__STMT_NOTIFY_RUNS,
+                                  urgent);
+    code = early ? queue_durable(conn, err) : queue_sync_point(conn, err);
+    if (code != HF_OK) /* a COMMIT left in the queue would be performed by a later sync */
+        hf__postgres_abandon(conn);
+    return code;
 }
 
 hf_code hf__postgres_commit(struct hf__conn *conn, const struct hf__wake *wake, bool *unknown,

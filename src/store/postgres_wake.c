@@ -52,10 +52,9 @@ void hf__postgres_wake_runs(struct hf__buffer *out, const struct hf__wake *wake)
     }
 }
 
-static int hear_lane(int32_t lane, int64_t earliest, hf_id fresh, hf__hear hear, void *arg)
+static int hear_any_lane(hf__hear hear, void *arg)
 {
-    hear(&(struct hf__heard){ .lanes = true, .lane = lane, .earliest = earliest, .fresh = fresh },
-         arg);
+    hear(&(struct hf__heard){ .lanes = true }, arg);
     return 1;
 }
 
@@ -69,12 +68,12 @@ static int32_t read_lane(const char *text, const char **end)
     return whole && lane >= -INT32_MAX && lane <= INT32_MAX ? (int32_t)lane : 0;
 }
 
-/* The earliest time is written behind the lanes, yet belongs to each of them. */
-static int64_t read_earliest(const char *payload)
+/* What is written behind the lanes, yet belongs to each of them. */
+static int64_t read_number(const char *payload, char mark)
 {
-    const char *at = strchr(payload, '@');
-    long long earliest = at ? strtoll(at + 1, NULL, 10) : 0;
-    return earliest > 0 ? earliest : 0;
+    const char *at = strchr(payload, mark);
+    long long number = at ? strtoll(at + 1, NULL, 10) : 0;
+    return number > 0 ? number : 0;
 }
 
 static int hex_digit(char digit)
@@ -92,7 +91,7 @@ static bool read_id(const char *text, hf_id *out)
             return false;
         out->bytes[i] = (uint8_t)(high << 4 | low);
     }
-    return text[ID_HEX] == '\0' || strchr(" !", text[ID_HEX]);
+    return text[ID_HEX] == '\0' || strchr(" !~", text[ID_HEX]);
 }
 
 /* Of the one lane that is named; all zero for none. */
@@ -105,18 +104,21 @@ static hf_id read_fresh(const char *payload)
 
 static int hear_wake(const char *payload, hf__hear hear, void *arg)
 {
-    static const hf_id none;
     if (*payload == '?')
         return 0;
     if (*payload == '\0')
-        return hear_lane(0, 0, none, hear, arg);
+        return hear_any_lane(hear, arg);
 
     int heard = 0;
-    int64_t earliest = read_earliest(payload);
-    hf_id fresh = read_fresh(payload);
+    struct hf__heard lane = { .lanes = true,
+                              .earliest = read_number(payload, '@'),
+                              .fresh = read_fresh(payload),
+                              .place = read_number(payload, '~') };
     const char *at = payload;
     while (*at && *at != '@' && *at != '!') {
-        heard += hear_lane(read_lane(at, &at), earliest, fresh, hear, arg);
+        lane.lane = read_lane(at, &at);
+        hear(&lane, arg);
+        heard++;
         at += strspn(at, " ");
     }
     if (strstr(at, "!workflows")) {
@@ -127,7 +129,7 @@ static int hear_wake(const char *payload, hf__hear hear, void *arg)
         hear(&(struct hf__heard){ .leases_lost = true }, arg);
         heard++;
     }
-    return heard ? heard : hear_lane(0, 0, none, hear, arg);
+    return heard ? heard : hear_any_lane(hear, arg);
 }
 
 static int hear_runs(const char *payload, hf__hear hear, void *arg)

@@ -143,12 +143,20 @@ static void end_worker(void)
     assert_int_equal(ended, HF_OK);
 }
 
+/* With a key, so that it is on disk for certain before anybody sees it. */
+static hf_id trigger_keyed(int64_t run_at)
+{
+    static int number;
+    hf_trigger_spec spec = spec_of(WORK);
+    spec.key = text_of("early-%d", number++);
+    spec.run_at = run_at;
+    return trigger_spec(&spec);
+}
+
 /* One that brings no claim along, since it says when it is due. */
 static hf_id trigger_alone(void)
 {
-    hf_trigger_spec spec = spec_of(WORK);
-    spec.run_at = now();
-    return trigger_spec(&spec);
+    return trigger_keyed(now());
 }
 
 /* A run whose claim is handed out early and has this fate; when it is over, so is the worker. The test's clock stands
@@ -310,47 +318,58 @@ static void note_told(struct hf__op *op, void *arg)
     told_with = (int)op->claim.claims->count;
 }
 
-/* Claims all that is due as a worker with so many idle hands would. Returns how many were told of early, or -1. */
-static int claim_early(hf_id run, int hands, int suspect_attempts)
+/* How many runs were told of early, or -1. */
+static int apply_early(hf_id run, struct hf__op *op)
 {
     struct hf__arena arena = { 0 };
     struct hf__claim_head head = {
         .lane = (int32_t)sql_number("SELECT lane FROM run WHERE id = %s", sql_id(run)),
         .priority = (int)sql_number("SELECT priority FROM run WHERE id = %s", sql_id(run)),
     };
-    struct hf__op op = {
-        .kind = HF__OP_CLAIM,
-        .claim = { .heads = &head,
-                   .head_count = 1,
-                   .most = 10,
-                   .hands = hands,
-                   .worker = WORKER,
-                   .suspect_attempts = suspect_attempts,
-                   .early = note_told,
-                   .arena = &arena },
-    };
+    op->kind = HF__OP_CLAIM;
+    op->claim.heads = &head;
+    op->claim.head_count = 1;
+    op->claim.most = 10;
+    op->claim.worker = WORKER;
+    op->claim.early = note_told;
+    op->claim.arena = &arena;
     told_with = -1;
     foretell_next(COMMIT_WORKS, NULL);
-    hf__engine_apply(fx.client->engine, &op, 1);
-    assert_int_equal(op.code, HF_OK);
-    assert_true(op.claim.claims->count > 0);
+    hf__engine_apply(fx.client->engine, op, 1);
+    assert_int_equal(op->code, HF_OK);
+    assert_true(op->claim.claims->count > 0);
     hf__arena_free(&arena);
     return told_with;
+}
+
+/* Claims all that is due as a worker with so many idle hands would. */
+static int claim_early(hf_id run, int hands, int suspect_attempts)
+{
+    struct hf__op op = { .claim = { .hands = hands, .suspect_attempts = suspect_attempts } };
+    return apply_early(run, &op);
+}
+
+/* Claims a run that it has heard of, and up to where it was written. */
+static int claim_heard(hf_id run, int64_t place)
+{
+    struct hf__op op = { .tenant = fx.client->tenant_id,
+                         .claim = { .hands = 2, .run = run, .place = place } };
+    return apply_early(run, &op);
 }
 
 static void as_many_runs_as_hands_are_idle_are_handed_out_early(void **state)
 {
     (void)state;
-    trigger(WORK);
-    assert_int_equal(claim_early(trigger(WORK), 2, 0), 2);
-    trigger(WORK);
-    assert_int_equal(claim_early(trigger(WORK), 1, 0), -1);
-    assert_int_equal(claim_early(trigger(WORK), 0, 0), -1);
+    trigger_keyed(0);
+    assert_int_equal(claim_early(trigger_keyed(0), 2, 0), 2);
+    trigger_keyed(0);
+    assert_int_equal(claim_early(trigger_keyed(0), 1, 0), -1);
+    assert_int_equal(claim_early(trigger_keyed(0), 0, 0), -1);
 }
 
 static void a_run_that_may_have_killed_its_worker_is_not_handed_out_early(void **state)
 {
-    hf_id id = trigger(WORK);
+    hf_id id = trigger_keyed(0);
     (void)state;
     assert_int_equal(claim_early(id, 2, 1), 1);
     advance(LEASE);
@@ -371,6 +390,65 @@ static void a_run_with_mail_or_steps_is_not_handed_out_early(void **state)
     assert_int_equal(claim_early(held->run.id, 2, 0), -1);
 }
 
+/* ---- Runs that can be seen before they are on disk (PostgreSQL) ---- */
+
+#define NEVER (INT64_C(1) << 62) /* a place that no log comes to */
+#define TRIES_MOST 200           /* others may bring the log to disk at any time */
+
+static int looks;
+
+static void count_look(void)
+{
+    looks++;
+}
+
+static void bring_log_to_disk(void)
+{
+    count_look();
+    sql("SELECT setval('holdfast.flush_mark', 1)");
+}
+
+static void a_run_that_is_heard_of_is_handed_out_once_it_is_on_disk(void **state)
+{
+    (void)state;
+    if (fx.backend != BACKEND_POSTGRES)
+        skip();
+    looks = 0;
+    when_disk_is_asked(count_look);
+    assert_int_equal(claim_heard(trigger(WORK), 1), 1);
+    assert_int_equal(looks, 0);
+    assert_int_equal(claim_heard(trigger(WORK), NEVER), -1);
+    assert_in_range(looks, 2, 100);
+    when_disk_is_asked(bring_log_to_disk);
+    looks = 0;
+    for (int i = 0; i < TRIES_MOST && !looks; i++) {
+        hf_id run = trigger(WORK);
+        sql("SELECT pg_logical_emit_message(false, 'test', 'not on disk')");
+        int64_t place = sql_number("SELECT pg_current_wal_insert_lsn() - '0/0'");
+        assert_int_equal(claim_heard(run, place), 1);
+    }
+    assert_in_range(looks, 1, 10);
+    when_disk_is_asked(NULL);
+}
+
+/* Those with a key were on disk before they could be seen. */
+static void a_new_run_without_a_key_is_not_handed_out_while_the_log_is_not_on_disk(void **state)
+{
+    (void)state;
+    if (fx.backend != BACKEND_POSTGRES)
+        skip();
+    int held_back = 0;
+    for (int i = 0; i < TRIES_MOST && !held_back; i++) {
+        hf_id run = trigger(WORK);
+        sql("SELECT pg_logical_emit_message(false, 'test', 'not on disk')");
+        held_back += claim_early(run, 2, 0) == -1;
+        hf_id keyed = trigger_keyed(0);
+        sql("SELECT pg_logical_emit_message(false, 'test', 'not on disk')");
+        assert_int_equal(claim_early(keyed, 2, 0), 1);
+    }
+    assert_int_equal(held_back, 1);
+}
+
 static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(a_handler_begins_before_its_claim_is_committed_and_its_end_waits_for_it),
     CONTRACT_TEST(a_step_and_heartbeats_wait_for_the_claim),
@@ -382,5 +460,7 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(as_many_runs_as_hands_are_idle_are_handed_out_early),
     CONTRACT_TEST(a_run_that_may_have_killed_its_worker_is_not_handed_out_early),
     CONTRACT_TEST(a_run_with_mail_or_steps_is_not_handed_out_early),
+    CONTRACT_TEST(a_run_that_is_heard_of_is_handed_out_once_it_is_on_disk),
+    CONTRACT_TEST(a_new_run_without_a_key_is_not_handed_out_while_the_log_is_not_on_disk),
 };
 CONTRACT("early_claims", tests)

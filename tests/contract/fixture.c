@@ -36,6 +36,8 @@ static atomic_int lost_count;
 static atomic_int commit_count;
 static void (*_Atomic lost_callback)(void);
 static void (*_Atomic committed_callback)(void);
+static void (*_Atomic disk_callback)(void);
+static atomic_int sent[HF__STMT_COUNT];
 static atomic_int next_fate; /* plus 1; 0: as the backend does it */
 static atomic_bool foretells_nothing;
 static void (*_Atomic fate_callback)(void);
@@ -80,6 +82,21 @@ void foretell_next(enum fate fate, void (*meanwhile)(void))
     atomic_store(&next_fate, (int)fate + 1);
 }
 
+bool fate_was_met(void)
+{
+    return atomic_load(&next_fate) == 0;
+}
+
+void when_disk_is_asked(void (*callback)(void))
+{
+    atomic_store(&disk_callback, callback);
+}
+
+int times_sent(int stmt)
+{
+    return atomic_load(&sent[stmt]);
+}
+
 static bool is_armed(atomic_int *counter)
 {
     int left = atomic_load(counter);
@@ -115,6 +132,25 @@ static void faulty_foretell(struct hf__conn *conn, hf__told told, void *arg)
     } else if (real->foretell) {
         real->foretell(conn, told, arg);
     }
+}
+
+/* Others are at work on this machine: the trigger that is waited for may need longer than its claim looks. */
+static void give_others_time(void)
+{
+    nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
+}
+
+static hf_code watched_send(struct hf__conn *conn, enum hf__stmt stmt,
+                            const struct hf__table *params, struct hf__table *result, hf_error *err)
+{
+    atomic_fetch_add(&sent[stmt], 1);
+    if (stmt == HF__STMT_IS_ON_DISK) {
+        give_others_time();
+        void (*callback)(void) = atomic_load(&disk_callback);
+        if (callback)
+            callback();
+    }
+    return real->send(conn, stmt, params, result, err);
 }
 
 static hf_code refuse(struct hf__conn *conn, hf_error *err)
@@ -208,6 +244,7 @@ static void make_driver(void)
     real = fx.backend == BACKEND_POSTGRES ? &hf__postgres_driver : &hf__sqlite_driver;
     driver = *real;
     driver.open = noting_open;
+    driver.send = watched_send;
     driver.foretell = faulty_foretell;
     driver.commit = faulty_commit;
     driver.lost = faulty_lost;
@@ -496,6 +533,7 @@ int fixture_tear_down(void **state)
     lose_answers(0);
     lose_commits(0);
     when_lost(NULL);
+    when_disk_is_asked(NULL);
     atomic_store(&next_fate, 0);
     hf_close(fx.client);
     hf_close(fx.other);

@@ -152,12 +152,18 @@ enum fate {
     ANSWER_IS_LOST       /* happens, and nobody knows */
 };
 void foretell_next(enum fate fate, void (*meanwhile)(void));
+/* Whether there was one. */
+bool fate_was_met(void);
 /* Whether claims are handed out only when their commit is answered. */
 void foretell_nothing(bool nothing);
 /* Called once, when the next one is lost, before anybody can send it again. */
 void when_lost(void (*callback)(void));
 /* Called once, when the next commit of a flush has happened, before anybody is answered. */
 void when_committed(void (*callback)(void));
+/* Called each time before a claim asks whether its run is on disk by now; NULL: nothing is. */
+void when_disk_is_asked(void (*callback)(void));
+/* How often a flush sent this statement so far, for itself or in place of another. */
+int times_sent(int stmt);
 /* Another engine on the same store, as another process would have; NULL where there can be none (in memory). */
 hf_client *open_beside(void);
 /* The same, with the driver's faults. */

@@ -1,6 +1,7 @@
 /* Claims that a sleeping worker lends: to a trigger of its own process, with which they share a commit, and to the thread
  * that hears of others.
  * SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
 #include <libpq-fe.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -38,6 +39,39 @@ static hf_code count_calls(hf_ctx *ctx, const char *input, hf_error *err, void *
     (void)arg;
     snprintf(result, sizeof result, "%d", atomic_fetch_add(&calls, 1) + 1);
     return hf_return(ctx, result);
+}
+
+static char claimed_as[2000]; /* what the handler was given */
+static atomic_bool holding, let_go;
+
+static void describe(const hf_claimed *c)
+{
+    const hf_run *r = &c->run;
+    snprintf(
+        claimed_as, sizeof claimed_as,
+        "%s %s %d %s %d %d/%d v%" PRId64 " r%" PRId64 " lease %" PRId64 " to %" PRId64
+        " due %" PRId64 " made %" PRId64 " begun %" PRId64 " until %" PRId64 " retry %" PRId64
+        "-%" PRId64 " %s %d%d%d%d seen %" PRId64 " input %s trace %s actor %s %d %s%s%s%s%s%s%s",
+        r->tenant, r->workflow, c->lane, r->key ? r->key : "-", r->priority, r->attempt,
+        r->max_attempts, r->version, r->revision, c->lease, r->lease_until, c->due_at,
+        r->created_at, r->started_at, r->timeout_at, c->retry_base, c->retry_cap,
+        c->dead_letter ? c->dead_letter : "-", c->limited, c->suspect, c->exhausted, c->overdue,
+        c->seen_at, r->input, r->trace ? r->trace : "-", r->actor ? r->actor : "-", r->wait_count,
+        r->state ? "state" : "", r->error ? "error" : "", r->current_step ? "step" : "",
+        r->waiting_kind ? "waiting" : "", r->subject ? "subject" : "", r->tags ? "tags" : "",
+        hf_id_is_zero(r->parent) ? "" : "parent");
+}
+
+static hf_code tell_what_it_got(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    (void)input;
+    (void)err;
+    (void)arg;
+    describe(ctx->claimed);
+    atomic_store(&holding, true);
+    while (!atomic_load(&let_go))
+        nap();
+    return HF_OK;
 }
 
 /* ---- The worker ---- */
@@ -79,6 +113,7 @@ static void start_worker(int threads)
     options.poll = HF_HOURS(1);
     assert_ok(hf_worker_new(&worker, fx.client, &options, &fx.error));
     assert_ok(hf_worker_handle(worker, WORK, count_calls, NULL, &fx.error));
+    assert_ok(hf_worker_handle(worker, "twin", tell_what_it_got, NULL, &fx.error));
     atomic_store(&calls, 0);
     atomic_store(&seen_lent, false);
     assert_int_equal(pthread_create(&thread, NULL, run_worker, NULL), 0);
@@ -119,6 +154,59 @@ static void a_run_is_claimed_by_the_commit_that_makes_it(void **state)
     }
     end_worker();
     assert_true(started);
+}
+
+/* ---- A run that is born as its worker's ---- */
+
+/* What the store has of a run of "twin" by this client while it is held, and what its handler was given. */
+static const char *twin_by(hf_client *client)
+{
+    hf_trigger_spec spec = spec_of("twin");
+    hf_triggered out;
+    spec.input = "{\"a\":1}";
+    spec.priority = 3;
+    spec.trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    atomic_store(&holding, false);
+    atomic_store(&let_go, false);
+    await(&worker->standing_by);
+    assert_ok(hf_trigger(client, &out, &spec, &fx.error));
+    for (int i = 0; i < NAPS_MOST && !atomic_load(&holding); i++)
+        nap();
+    const char *row = sql_text("SELECT CAST(to_jsonb(r) - 'id' AS text) FROM run r WHERE id = %s",
+                               sql_id(out.id));
+    const char *lines = sql_text(
+        "SELECT string_agg(concat_ws(' ', seq, version, kind, name, actor, at, step, data), ';' "
+        "ORDER BY position) FROM event WHERE run_id = %s",
+        sql_id(out.id));
+    atomic_store(&let_go, true);
+    finish(out.id);
+    return text_of("%s\n%s\n%s", row, lines, claimed_as);
+}
+
+static void a_run_that_is_born_as_its_workers_is_as_if_it_had_been_claimed(void **state)
+{
+    hf_client *beside = fx.backend == BACKEND_POSTGRES ? open_beside() : NULL;
+    (void)state;
+    if (!beside)
+        skip();
+    define_with((hf_workflow){ .name = "twin",
+                               .lease = HF_SECONDS(7),
+                               .timeout = HF_SECONDS(5),
+                               .max_attempts = 4,
+                               .retry_base = 11,
+                               .retry_cap = 12,
+                               .dead_letter = WORK },
+                HF_SET_LEASE | HF_SET_TIMEOUT | HF_SET_MAX_ATTEMPTS | HF_SET_RETRY_BASE |
+                    HF_SET_RETRY_CAP | HF_SET_DEAD_LETTER);
+    start_worker(2);
+    const char *claimed = twin_by(beside);
+    int before = times_sent(HF__STMT_INSERT_TAKEN_RUN);
+    twin_by(fx.client); /* learns the lane */
+    for (int i = 0; i < TRIES_MOST && times_sent(HF__STMT_INSERT_TAKEN_RUN) == before; i++)
+        assert_string_equal(twin_by(fx.client), claimed);
+    assert_int_not_equal(times_sent(HF__STMT_INSERT_TAKEN_RUN), before);
+    end_worker();
+    hf_close(beside);
 }
 
 static void a_lost_answer_to_both_neither_loses_nor_doubles_the_run(void **state)
@@ -226,6 +314,20 @@ static void a_paused_workflow_keeps_its_run(void **state)
     expect_journal(id, "created");
 }
 
+/* The worker that lends its claim has not heard of it yet. */
+static void a_workflow_that_has_just_been_paused_keeps_its_run(void **state)
+{
+    (void)state;
+    start_worker(2);
+    sql("UPDATE workflow SET paused = true WHERE name = '%s' AND tenant_id = %d", WORK,
+        fx.client->tenant_id);
+    await(&worker->standing_by);
+    hf_id id = trigger(WORK);
+    end_worker();
+    assert_int_equal(atomic_load(&calls), 1);
+    expect_journal(id, "created");
+}
+
 /* One that nobody works on, in a transaction that is left open. The claimer may have come upon it: then it is done, and
  * there is another. */
 static hf_id locked_run(void)
@@ -275,7 +377,8 @@ static const char *journal_after(enum fate fate)
                                   : "created started succeeded";
 }
 
-/* A run that another process triggers, and what becomes of its claim's commit. */
+/* A run that another process triggers, and what becomes of its claim's commit, unless that is waited for, since the run may not
+ * be on disk yet. */
 static void serve_one(hf_client *beside, enum fate fate)
 {
     hf_trigger_spec spec = spec_of(WORK);
@@ -285,6 +388,8 @@ static void serve_one(hf_client *beside, enum fate fate)
     foretell_next(fate, until_it_is_called);
     assert_ok(hf_trigger(beside, &out, &spec, &fx.error));
     finish(out.id);
+    if (!fate_was_met())
+        fate = COMMIT_WORKS;
     assert_int_equal(atomic_load(&calls), calls_before + (fate == COMMIT_WORKS ? 1 : 2));
     assert_string_equal(get(out.id)->result, text_of("%d", atomic_load(&calls)));
     expect_journal(out.id, journal_after(fate));
@@ -419,11 +524,13 @@ static void the_answer_to_a_claim_made_while_listening_may_be_lost(void **state)
 
 static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(a_run_is_claimed_by_the_commit_that_makes_it),
+    CONTRACT_TEST(a_run_that_is_born_as_its_workers_is_as_if_it_had_been_claimed),
     CONTRACT_TEST(a_lost_answer_to_both_neither_loses_nor_doubles_the_run),
     CONTRACT_TEST(a_commit_of_both_that_did_not_happen_is_made_up_for),
     CONTRACT_TEST(a_worker_that_stops_meanwhile_gives_the_run_back),
     CONTRACT_TEST(a_run_of_the_lane_that_is_due_before_comes_first),
     CONTRACT_TEST(a_paused_workflow_keeps_its_run),
+    CONTRACT_TEST(a_workflow_that_has_just_been_paused_keeps_its_run),
     CONTRACT_TEST(a_run_of_the_lane_that_somebody_has_locked_holds_up_neither_trigger_nor_claim),
     CONTRACT_TEST(a_run_of_another_process_is_claimed_where_it_is_heard_of),
     CONTRACT_TEST(a_run_that_is_heard_of_waits_for_one_that_is_due_before),

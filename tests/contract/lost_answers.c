@@ -48,6 +48,23 @@ static void a_trigger_sent_again_is_one_run(void **state)
     }
 }
 
+/* It may have been let seen before it was on disk: where it is found, it must be on disk before that is said. */
+static void a_trigger_sent_again_waits_for_the_disk(void **state)
+{
+    hf_trigger_spec spec = spec_of(WORK);
+    hf_triggered out;
+    int before = times_sent(HF__STMT_MAKE_DURABLE);
+    (void)state;
+    if (fx.backend != BACKEND_POSTGRES)
+        skip();
+    assert_ok(try_trigger(&spec, &out));
+    assert_int_equal(times_sent(HF__STMT_MAKE_DURABLE), before);
+    lose_next();
+    assert_ok(try_trigger(&spec, &out));
+    expect_lost();
+    assert_int_equal(times_sent(HF__STMT_MAKE_DURABLE), before + 1);
+}
+
 static void a_keyed_trigger_sent_again_is_not_taken_for_another(void **state)
 {
     hf_trigger_spec spec = spec_of(WORK);
@@ -388,6 +405,7 @@ static void an_answer_lost_again_and_again_still_comes_through(void **state)
 
 static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(a_trigger_sent_again_is_one_run),
+    CONTRACT_TEST(a_trigger_sent_again_waits_for_the_disk),
     CONTRACT_TEST(a_keyed_trigger_sent_again_is_not_taken_for_another),
     CONTRACT_TEST(a_first_transition_sent_again_is_written_once),
     CONTRACT_TEST(every_turn_sent_again_is_committed_once),

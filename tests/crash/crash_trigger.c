@@ -1,6 +1,7 @@
 /* Triggers runs until it is told to stop or has made enough, and writes down each one that was accepted, "KEY RUN", at
  * once. A store that cannot be reached, or that is full, is tried again with the same key. Killed and started again with
- * the number at which to go on, it makes no run twice.
+ * the number at which to go on, it makes no run twice. Without keys (-n) it triggers one at a time, each a run of its own, and
+ * writes down names that tell nothing.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <holdfast/holdfast.h>
 
@@ -23,6 +24,7 @@ struct maker {
     const char *prefix; /* of the keys */
     const char *input;
     int log_fd;
+    bool keyless;
 };
 
 static void on_stop(int signal_number)
@@ -68,7 +70,7 @@ static bool make(const struct maker *maker, long first, size_t count)
                 continue;
             specs[asked] = (hf_trigger_spec)HF_TRIGGER_INIT;
             specs[asked].workflow = maker->workflow;
-            specs[asked].key = keys[i];
+            specs[asked].key = maker->keyless ? NULL : keys[i];
             specs[asked].input = maker->input;
             where[asked++] = i;
         }
@@ -112,7 +114,7 @@ int main(int argc, char **argv)
     const char *url = NULL, *log_path = NULL;
     long next = 0, count = 1000000, pause = 5;
     int64_t connect_limit = 0;
-    for (int c; (c = getopt(argc, argv, "u:l:k:w:i:f:c:p:o:")) != -1;) {
+    for (int c; (c = getopt(argc, argv, "u:l:k:w:i:f:c:p:o:n")) != -1;) {
         switch (c) {
         case 'u': url = optarg; break;
         case 'l': log_path = optarg; break;
@@ -123,6 +125,7 @@ int main(int argc, char **argv)
         case 'c': count = atol(optarg); break;
         case 'p': pause = atol(optarg); break; /* ms after each batch */
         case 'o': connect_limit = HF_MILLISECONDS(atol(optarg)); break;
+        case 'n': maker.keyless = true; break;
         default: return 2;
         }
     }
@@ -137,7 +140,7 @@ int main(int argc, char **argv)
     maker.client = open_store(url, connect_limit);
     bool good = true;
     while (good && maker.client && next < count && !told_to_stop) {
-        long batch = 1 + random() % BATCH_MOST;
+        long batch = maker.keyless ? 1 : 1 + random() % BATCH_MOST;
         batch = batch < count - next ? batch : count - next;
         good = make(&maker, next, (size_t)batch);
         next += batch;

@@ -42,8 +42,9 @@ class Chaos:
         return self.scene.worker("steady" if slot == 0 else None, threads=THREADS)
 
     def send(self, slot):
-        impatient = ("-o", "100") if slot == 0 else ()
-        return self.scene.trigger(f"t{slot}", "-p", "10", *impatient)
+        # One that soon gives up while the store is away, and one whose runs may be seen before they are on disk.
+        peculiar = {0: ("-o", "100"), 1: ("-n",)}.get(slot, ())
+        return self.scene.trigger(f"t{slot}", "-p", "10", *peculiar)
 
     def kill_worker(self):
         slot = self.chance.randrange(WORKERS)

@@ -31,17 +31,17 @@ class Scene:
         run_program("workflow", "create", workflow, "--lease", lease, "--retry-base", "10ms", "--retry-cap", "100ms",
                     "--max-attempts", "100", "--store", self.store.url)
 
-    def spawn(self, name, argv):
-        child = Process(self.directory, name, argv)
+    def spawn(self, name, argv, **options):
+        child = Process(self.directory, name, argv, **options)
         self.children.append(child)
         return child
 
-    def worker(self, name=None, threads=4, stop_limit=10000, poll=1000, gate=None):
+    def worker(self, name=None, threads=4, stop_limit=10000, poll=1000, gate=None, environment=None):
         self.made += 1
         name = name or f"worker-{self.made}"
         return self.spawn(name, [TOOLS / "crash_worker", "-u", self.store.url, "-l", self.log, "-n", name,
                                  "-t", threads, "-s", stop_limit, "-p", poll,
-                                 *(("-g", gate) if gate else ())])
+                                 *(("-g", gate) if gate else ())], env=environment)
 
     def exec_worker(self, command, *options, pattern="crash.*"):
         self.made += 1

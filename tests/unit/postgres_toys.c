@@ -81,7 +81,9 @@ static bool used_by_driver(int stmt)
 {
     return stmt == HF__STMT_NOTIFY_WORKERS || stmt == HF__STMT_NOTIFY_RUNS ||
            stmt == HF__STMT_APPLY_SETTINGS || stmt == HF__STMT_TRY_MIGRATE_LOCK ||
-           stmt == HF__STMT_IS_AT_WORK || stmt == HF__STMT_END_SESSION;
+           stmt == HF__STMT_IS_AT_WORK || stmt == HF__STMT_END_SESSION ||
+           stmt == HF__STMT_DEFER_FLUSH || stmt == HF__STMT_NOTIFY_EARLY ||
+           stmt == HF__STMT_MAKE_DURABLE;
 }
 
 static void place_toys(void)

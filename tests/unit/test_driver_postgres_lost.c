@@ -596,6 +596,89 @@ static void a_listener_that_loses_its_connection_says_so(void **state)
     driver->unwatch(watch);
 }
 
+/* ---- commits that are seen before they are durable ---- */
+
+/* Adds an item and wakes for it as a lone trigger does. */
+static hf_code add_and_wake(struct hf__conn *conn, int item, bool *unknown)
+{
+    static const hf_id fresh = { { 1 } };
+    static const int32_t lane = 7;
+    const struct hf__wake wake = {
+        .lanes = &lane, .lane_count = 1, .earliest = 1, .urgent = true, .fresh = &fresh
+    };
+    struct hf__table row = items(item, 1);
+    atomic_store(&db->sleeper_seen_at, hf__monotonic_us());
+    ok(driver->begin(conn, &failure));
+    ok(ask(conn, ADD, &row, NULL, &failure));
+    return driver->commit(conn, &wake, unknown, &failure);
+}
+
+static void a_commit_that_is_not_made_durable_is_unknown(void **state)
+{
+    static const char *const hows[] = {
+        "SELECT 1 / 0",                                  /* refused */
+        "INSERT INTO " SCHEMA ".late VALUES (1)",        /* refused by its commit */
+        "SELECT pg_terminate_backend(pg_backend_pid())", /* not answered */
+    };
+    NEED_SERVER();
+    admin_do("CREATE TABLE " SCHEMA ".late (id int);"
+             "CREATE FUNCTION " SCHEMA ".refuse() RETURNS trigger LANGUAGE plpgsql AS "
+             "$$BEGIN RAISE EXCEPTION 'on purpose'; END$$;"
+             "CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON " SCHEMA ".late DEFERRABLE "
+             "INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION " SCHEMA ".refuse()");
+    const struct hf__statement real = statements[HF__STMT_MAKE_DURABLE];
+    for (int i = 0; i < 3; i++) {
+        struct hf__conn *conn = connected(db);
+        bool unknown = false;
+        int64_t before = stored();
+        statements[HF__STMT_MAKE_DURABLE].sql = hows[i];
+        hf_code code = add_and_wake(conn, 100 + i, &unknown);
+        driver->rollback(conn);
+        driver->disconnect(conn);
+        statements[HF__STMT_MAKE_DURABLE] = real;
+        assert_int_not_equal(code, HF_OK);
+        assert_true(unknown);
+        assert_int_equal(stored(), before + 1);
+    }
+}
+
+static void a_commit_that_is_made_durable_is_known(void **state)
+{
+    NEED_SERVER();
+    admin_do("CREATE SCHEMA holdfast; CREATE SEQUENCE holdfast.flush_mark");
+    struct hf__conn *conn = connected(db);
+    bool unknown = true;
+    for (int i = 0; i < 2; i++) {
+        ok(add_and_wake(conn, 200 + i, &unknown));
+        assert_false(unknown);
+        assert_int_equal(stored(), i + 1);
+    }
+    driver->disconnect(conn);
+    PGresult *mark = PQexec(admin, "SELECT is_called FROM holdfast.flush_mark");
+    assert_string_equal(PQgetvalue(mark, 0, 0), "t");
+    PQclear(mark);
+    admin_do("DROP SCHEMA holdfast CASCADE");
+}
+
+/* What fails there is nobody's, and the rest is done. */
+static void a_wake_up_that_fails_between_commit_and_disk_harms_nobody(void **state)
+{
+    NEED_SERVER();
+    admin_do("CREATE SCHEMA holdfast; CREATE SEQUENCE holdfast.flush_mark");
+    const struct hf__statement real = statements[HF__STMT_NOTIFY_EARLY];
+    struct hf__conn *conn = connected(db);
+    bool unknown = true;
+    statements[HF__STMT_NOTIFY_EARLY].sql = "SELECT 1 / 0, $1, $2";
+    ok(add_and_wake(conn, 300, &unknown));
+    statements[HF__STMT_NOTIFY_EARLY] = real;
+    assert_false(unknown);
+    driver->disconnect(conn);
+    PGresult *mark = PQexec(admin, "SELECT is_called FROM holdfast.flush_mark");
+    assert_string_equal(PQgetvalue(mark, 0, 0), "t");
+    PQclear(mark);
+    admin_do("DROP SCHEMA holdfast CASCADE");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -619,6 +702,9 @@ int main(void)
         TEST(forgotten_statements_switch_the_database_to_none),
         TEST(a_commit_wakes_another_connection),
         TEST(a_failed_commit_and_a_failed_wake_do_not_mix),
+        TEST(a_commit_that_is_not_made_durable_is_unknown),
+        TEST(a_commit_that_is_made_durable_is_known),
+        TEST(a_wake_up_that_fails_between_commit_and_disk_harms_nobody),
         TEST(waiting_ends_with_its_time),
         TEST(waiting_ends_when_told_to_stop_and_stays_ended),
         TEST(a_listener_that_loses_its_connection_says_so),

@@ -343,6 +343,30 @@ static void a_new_run_is_heard_with_its_lane(void **state)
     hf__buffer_free(&payload);
 }
 
+/* The place is added by the server (notify_early). */
+static void a_new_run_is_heard_with_the_place_up_to_which_it_was_written(void **state)
+{
+    (void)state;
+    const int32_t lane = 7;
+    struct hf__wake wake = { .lanes = &lane, .lane_count = 1, .earliest = 5, .fresh = &some_id };
+    static const struct {
+        const char *added;
+        int64_t place;
+    } cases[] = { { "", 0 },   { "~123456789012", 123456789012 },        { "~", 0 }, { "~-1", 0 },
+                  { "~x", 0 }, { "~99999999999999999999999", INT64_MAX } };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct hf__buffer payload = { 0 };
+        struct ear ear = { 0 };
+        hf__postgres_wake_workers(&payload, &wake);
+        hf__buffer_add_text(&payload, cases[i].added);
+        assert_int_equal(hf__postgres_hear("holdfast_wake", payload.data, hear, &ear), 1);
+        assert_int_equal(ear.heard[0].lane, 7);
+        assert_true(hf_id_equal(ear.heard[0].fresh, some_id));
+        assert_true(ear.heard[0].place == cases[i].place);
+        hf__buffer_free(&payload);
+    }
+}
+
 static void changed_workflows_are_heard_with_and_without_lanes(void **state)
 {
     (void)state;
@@ -481,6 +505,7 @@ int main(void)
         cmocka_unit_test(a_column_of_another_type_is_an_error),
         cmocka_unit_test(lanes_are_heard_as_they_were_told),
         cmocka_unit_test(a_new_run_is_heard_with_its_lane),
+        cmocka_unit_test(a_new_run_is_heard_with_the_place_up_to_which_it_was_written),
         cmocka_unit_test(changed_workflows_are_heard_with_and_without_lanes),
         cmocka_unit_test(lost_leases_are_heard_with_and_without_workflows),
         cmocka_unit_test(too_many_names_become_any),

@@ -55,6 +55,14 @@ SELECT pg_notify($1, $2) WHERE EXISTS (SELECT 1 FROM holdfast.worker w WHERE w.i
 -- gives: nothing
 SELECT pg_notify($1, $2);
 
+-- name: notify_early
+-- Tells of a new run that was committed after defer_flush, and up to which place in the log it was written: whoever claims it asks
+-- whether that is on disk (is_on_disk). Serves: a trigger alone in its flush.
+-- only: postgres
+-- takes: one (channel text, payload text)
+-- gives: nothing
+SELECT pg_notify($1, $2 || '~' || (pg_current_wal_insert_lsn() - '0/0')::bigint);
+
 -- name: cancelled_chore
 -- The run of one of the engine's own workflows, by its key, if somebody cancelled it. Served by run_key. Serves: workers,
 -- with their heartbeat.

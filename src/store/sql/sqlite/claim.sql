@@ -11,7 +11,7 @@
 --   text, current_step text, waiting_kind text, waiting_token text, waiting_until bigint, wait_count int, last_worker
 --   text, subject text, reference text, tags text, partition text, trace text, actor text, parent uuid, root uuid,
 --   timeout_at bigint, created_at bigint, started_at bigint, lease bigint, retry_base bigint, retry_cap bigint,
---   dead_letter text, now bigint)
+--   dead_letter text, now bigint, not_on_disk bigint)
 UPDATE run
    SET status = 1, claimed_from = status, due_at = run_at, version = version + 1, attempt = attempt + 1,
        event_seq = event_seq + 1, leased_by = ?3, started_at = coalesce(started_at, holdfast_now()),
@@ -41,7 +41,7 @@ RETURNING id, tenant_id, (SELECT n.name FROM tenant n WHERE n.id = tenant_id),
           coalesce(?4, (SELECT w.lease FROM workflow w WHERE w.id = workflow_id)),
           (SELECT w.retry_base FROM workflow w WHERE w.id = workflow_id),
           (SELECT w.retry_cap FROM workflow w WHERE w.id = workflow_id),
-          (SELECT w.dead_letter FROM workflow w WHERE w.id = workflow_id), updated_at;
+          (SELECT w.dead_letter FROM workflow w WHERE w.id = workflow_id), updated_at, NULL;
 
 -- name: claim_limited
 -- As claim_runs, for one head of a workflow with limits: takes no more than there are free slots and starts left, of
