@@ -43,8 +43,10 @@ struct hf__batch {
     hf_id *watched;
     int watched_count;
     int watched_capacity;
-    bool leases_lost; /* for whoever holds a run that was cancelled */
-    bool failed;      /* memory ran out */
+    bool leases_lost;      /* for whoever holds a run that was cancelled */
+    bool deferred;         /* the one new run may be seen before it is on disk */
+    struct hf__sheet disk; /* whether the run that a claim has heard of is on disk by now */
+    bool failed;           /* memory ran out */
 };
 
 /* A new row of parameters for a statement. */
@@ -210,7 +212,8 @@ void hf__claim_gather(struct hf__batch *batch, size_t index);
 /* A claim that somebody waits for with idle hands, alone in its flush: so nothing but the claim is undone if its commit
  * fails. */
 bool hf__claim_is_urgent(const struct hf__batch *batch);
-/* Where what it claimed can be seen before it is on disk, it waits for that a little. */
+/* Of a run that was heard of before it was on disk: asks whether it is, and waits until it is. */
+hf_code hf__claim_ask_disk(struct hf__batch *batch, hf_error *err);
 hf_code hf__claim_await_disk(struct hf__batch *batch, hf_error *err);
 /* Hands out that claim before its commit is answered. `batch` is a struct hf__batch. */
 void hf__claim_foretell(void *batch);

@@ -30,6 +30,7 @@ struct hf__engine {
     int group_count;
     struct hf__metrics *metrics;
     bool shares_mail; /* the store has no program at work that could not read it */
+    bool defers;      /* nor one that would begin with what may not be on disk */
 };
 
 /* ---- Opening and closing ---- */
@@ -123,6 +124,7 @@ static hf_code start_groups(struct hf__engine *engine, int groups, hf_error *err
         .arg = engine,
         .metrics = engine->metrics,
         .shares_mail = engine->shares_mail,
+        .defers = engine->defers,
     };
     hf_code code = HF_OK;
     while (code == HF_OK && engine->group_count < groups) {
@@ -170,6 +172,8 @@ static hf_code prepare_schema_once(struct hf__engine *engine, bool *lost, hf_err
     if (code == HF_OK)
         code = hf__schema_check(version, min_writer, engine->options.max_schema, err);
     engine->shares_mail = code == HF_OK && min_writer >= engine->driver->shares_mail;
+    engine->defers =
+        code == HF_OK && engine->driver->defers && min_writer >= engine->driver->defers;
     *lost = code != HF_OK && engine->driver->lost(conn);
     hf__pool_give(engine->pool, conn);
     return code;

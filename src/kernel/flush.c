@@ -398,6 +398,7 @@ static void tell_trigger(const struct hf__batch *batch, struct hf__wake *wake)
     if (wake->urgent && batch->sheets[HF__STMT_INSERT_PLAIN_RUNS].in.nrows == 1 &&
         !op->trigger.spec->run_at && !op->trigger.spec->delay)
         wake->fresh = &op->trigger.id;
+    wake->deferred = batch->deferred;
 }
 
 static hf_code commit_and_answer(struct hf__batch *batch, bool *unknown, hf_error *err)

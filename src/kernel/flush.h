@@ -34,6 +34,7 @@ struct hf__flusher {
     void *woke_arg;
     struct hf__metrics *metrics; /* borrowed; NULL: nothing is counted */
     bool shares_mail;            /* ends of children that come together may share a row */
+    bool defers;                 /* new runs may be seen before they are on disk */
     bool ends_first; /* the last flush wrote ends of children before it locked their parents */
     int wary;        /* flushes that do not: lately, a parent could not be had in the end */
 };

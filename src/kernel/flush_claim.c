@@ -195,8 +195,8 @@ static hf_code send_one_run(struct hf__batch *batch, size_t index, const hf_id *
     c[1] = hf__uuid(run);
     c[2] = hf__number(op->claim.heads[0].lane);
     c[3] = hf__number_or_null(op->claim.lease);
-    c[4] = hf__number_or_null(op->claim.place);
-    return hf__sheet_send(batch, HF__STMT_CLAIM_RUN, sheet, err);
+    hf_code code = hf__sheet_send(batch, HF__STMT_CLAIM_RUN, sheet, err);
+    return code == HF_OK ? hf__claim_ask_disk(batch, err) : code;
 }
 
 hf_code hf__claim_read_wanted(struct hf__batch *batch, hf_error *err)
@@ -230,9 +230,9 @@ hf_code hf__claim_lease_wanted(struct hf__batch *batch, hf_error *err)
 hf_code hf__claim_send(struct hf__batch *batch, size_t index, hf_error *err)
 {
     const struct hf__op *op = batch->ops[index];
-    const hf_id *run = wanted_run(batch, op);
     if (hf__inserts_taken_run(batch))
         return HF_OK;
+    const hf_id *run = wanted_run(batch, op);
     if (run)
         return send_one_run(batch, index, run, err);
     struct hf__kind kinds[2] = { { 0 } };

@@ -1,8 +1,13 @@
 /* Claims that are handed out while their commit is on its way to the disk.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernel/claim.h"
+#include "util/clock.h"
 
-enum { LOOKS_MOST = 10 }; /* whether a run is on disk */
+#include <time.h>
+
+/* Whether a run is on disk. */
+#define LOOK_AT_ONCE HF_MILLISECONDS(1)
+#define LOOK_FOR HF_MILLISECONDS(200)
 
 bool hf__claim_is_urgent(const struct hf__batch *batch)
 {
@@ -21,61 +26,57 @@ static bool can_begin(const struct hf__cell *c)
     return !mail && !steps && !suspect;
 }
 
-/* A new run without key and parent, due at once, may be seen before it is on disk. */
+/* Nothing but its trigger has written it so far, and that may not be on disk yet. */
 static bool may_be_lost(const struct hf__cell *c)
 {
-    return hf__as_number(c[7]) == 1 && hf__is_null(c[5]) && hf__is_null(c[35]) &&
-           hf__as_number(c[13]) <= hf__as_number(c[38]);
+    return hf__as_number(c[45]) && hf__as_number(c[9]) == 2;
 }
 
-/* Where the answer to a claim tells up to which place in the log something of what it saw may not be on disk yet. */
-static struct hf__cell *not_on_disk(const struct hf__table *out)
+hf_code hf__claim_ask_disk(struct hf__batch *batch, hf_error *err)
 {
-    return &hf__table_row(out, out->nrows - 1)[45];
+    const struct hf__op *op = batch->ops[0];
+    if (!hf__claim_is_urgent(batch) || !op->claim.place)
+        return HF_OK;
+    hf__sheet_init(batch, &batch->disk, HF__STMT_IS_ON_DISK, batch->arena);
+    hf__table_add(&batch->disk.in)[0] = hf__number(op->claim.place);
+    return hf__sheet_send(batch, HF__STMT_IS_ON_DISK, &batch->disk, err);
 }
 
-static hf_code ask_disk(struct hf__batch *batch, struct hf__cell *place, hf_error *err)
+static bool is_on_disk(const struct hf__batch *batch)
 {
-    const struct hf__driver *driver = batch->flusher->driver;
-    struct hf__sheet ask;
-    hf__sheet_init(batch, &ask, HF__STMT_IS_ON_DISK, batch->arena);
-    hf__table_add(&ask.in)[0] = *place;
-    hf_code code = hf__sheet_send(batch, HF__STMT_IS_ON_DISK, &ask, err);
-    if (code == HF_OK)
-        code = driver->sync(batch->flusher->conn, err);
-    if (code == HF_OK && ask.out.nrows == 1 && hf__as_number(hf__table_row(&ask.out, 0)[0]))
-        *place = hf__null();
-    return code;
+    const struct hf__table *answer = &batch->disk.out;
+    return answer->nrows > 0 && hf__as_number(hf__table_row(answer, 0)[0]);
 }
 
-/* The trigger waits for the disk meanwhile: that takes about as long as a few questions. If it takes longer, the claim's own
- * commit waits for it. */
+/* The trigger waits for the disk meanwhile: that is soon over, and shorter in any case than to wait for the claim's own commit,
+ * which would come after it. Looks are far apart only when it takes long. */
 hf_code hf__claim_await_disk(struct hf__batch *batch, hf_error *err)
 {
-    const struct hf__table *out = &batch->claims[0].out;
+    int64_t began = hf__monotonic_us(), waited = 0;
     hf_code code = HF_OK;
-    if (!hf__claim_is_urgent(batch) || !batch->ops[0]->claim.place || out->nrows == 0)
-        return HF_OK;
-    struct hf__cell *place = not_on_disk(out);
-    for (int i = 0; code == HF_OK && i < LOOKS_MOST && !hf__is_null(*place); i++)
-        code = ask_disk(batch, place, err);
+    while (code == HF_OK && batch->disk.out.nrows > 0 && !is_on_disk(batch) && waited < LOOK_FOR) {
+        if (waited > LOOK_AT_ONCE)
+            nanosleep(&(struct timespec){ .tv_nsec = waited * 1000 / 8 }, NULL);
+        code = hf__claim_ask_disk(batch, err);
+        if (code == HF_OK)
+            code = batch->flusher->driver->sync(batch->flusher->conn, err);
+        waited = hf__monotonic_us() - began;
+    }
     return code;
 }
 
 /* What hands can begin at once. More than that is not worth it: those behind wait longer for a hand than for the disk. And
  * nothing may begin of which no trace is left if the server ends now. */
-static bool all_can_begin(const struct hf__table *out, int hands)
+static bool all_can_begin(const struct hf__batch *batch)
 {
+    const struct hf__table *out = &batch->claims[0].out;
     int count = hf__claim_runs(out);
-    if (count == 0 || count > hands)
-        return false;
-    bool on_disk = hf__is_null(*not_on_disk(out));
     for (int i = 0; i < count; i++) {
         const struct hf__cell *c = hf__table_row(out, i);
-        if (!can_begin(c) || (!on_disk && may_be_lost(c)))
+        if (!can_begin(c) || (may_be_lost(c) && !is_on_disk(batch)))
             return false;
     }
-    return true;
+    return count > 0 && count <= batch->ops[0]->claim.hands;
 }
 
 /* From here on the claim and its memory are shared with whoever was told. */
@@ -83,7 +84,7 @@ void hf__claim_foretell(void *arg)
 {
     struct hf__batch *batch = arg;
     struct hf__op *op = batch->ops[0];
-    if (!all_can_begin(&batch->claims[0].out, op->claim.hands))
+    if (!all_can_begin(batch))
         return;
     hf__claim_gather(batch, 0);
     if (batch->failed)

@@ -46,12 +46,17 @@ static struct hf__cell *fill(struct hf__batch *batch, struct hf__table *in, enum
 
 hf_code hf__insert_one_run(struct hf__batch *batch, hf_error *err)
 {
+    const struct hf__driver *driver = batch->flusher->driver;
+    struct hf__conn *conn = batch->flusher->conn;
     struct hf__table one;
-    fill(batch, &one, HF__STMT_INSERT_RUN);
+    /* Nobody else can know of it; and it is worth while only if somebody is woken for it. */
+    batch->deferred = batch->flusher->defers && batch->lane_count > 0 && driver->may_defer(conn);
+    struct hf__cell *c = fill(batch, &one, HF__STMT_INSERT_RUN);
+    c[0] = batch->deferred ? hf__number(1) : hf__null();
     if (one.failed)
         return hf__nomem(err);
-    return batch->flusher->driver->send(batch->flusher->conn, HF__STMT_INSERT_RUN, &one,
-                                        &batch->sheets[HF__STMT_INSERT_PLAIN_RUNS].out, err);
+    return driver->send(conn, HF__STMT_INSERT_RUN, &one,
+                        &batch->sheets[HF__STMT_INSERT_PLAIN_RUNS].out, err);
 }
 
 hf_code hf__insert_taken_run(struct hf__batch *batch, hf_error *err)
@@ -68,9 +73,9 @@ hf_code hf__insert_taken_run(struct hf__batch *batch, hf_error *err)
 
 void hf__note_taken_run(struct hf__batch *batch)
 {
-    struct hf__table *taken = &batch->claims[1].out;
-    if (!hf__inserts_taken_run(batch) || taken->nrows == 0)
+    if (!hf__inserts_taken_run(batch) || batch->claims[1].out.nrows == 0)
         return;
+    struct hf__table *taken = &batch->claims[1].out;
     const struct hf__cell *run = hf__table_row(taken, 0);
     struct hf__cell *c = hf__table_add(hf__batch_out(batch, HF__STMT_INSERT_PLAIN_RUNS));
     c[0] = run[0];

@@ -17,7 +17,7 @@ struct hf__group_options {
     hf__stand_by claim;          /* asked for the claim of a run that a trigger brings */
     void *arg;                   /* of both */
     struct hf__metrics *metrics; /* borrowed */
-    bool shares_mail;            /* as the flusher's */
+    bool shares_mail, defers;    /* as the flusher's */
 };
 
 hf_code hf__group_start(struct hf__group **out, const struct hf__group_options *options,

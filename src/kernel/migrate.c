@@ -13,7 +13,7 @@ enum { LOCKED_PAUSE_NS = 100000000 };
 static bool keeps_older_out(const struct hf__driver *driver, int version, int min_writer,
                             int newest)
 {
-    return (version == 0 ? newest : min_writer) >= driver->shares_mail;
+    return (version == 0 ? newest : min_writer) >= driver->min_writer;
 }
 
 static hf_code read_one(const struct hf__driver *driver, struct hf__conn *conn, enum hf__stmt stmt,
@@ -86,8 +86,8 @@ static hf_code try_once(const struct hf__driver *driver, struct hf__conn *conn,
         goto done; /* somebody else was faster */
     bool fresh = keeps_older_out(driver, version, min_writer, newest);
     const char *script = script_of(migration, fresh, &arena);
-    if (min_writer < (fresh ? driver->shares_mail : 1))
-        min_writer = fresh ? driver->shares_mail : 1;
+    if (min_writer < (fresh ? driver->min_writer : 1))
+        min_writer = fresh ? driver->min_writer : 1;
     if (code == HF_OK)
         code = script ? driver->script(conn, script, err) : hf__nomem(err);
     if (code == HF_OK)

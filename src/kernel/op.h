@@ -82,8 +82,8 @@ struct hf__op {
             bool along; /* wants no more than the run of the trigger that it is flushed with */
             hf_id run;  /* wants no more than this one, of op->tenant, if it is new and the first of
                            its lane, and the store can look for it; all zero: whatever is due */
-            int64_t place; /* up to which that run was written in the store's log: it may be on disk
-                              in a moment; 0: not known */
+            int64_t place; /* in the store's log, up to which that run was written: it will be on
+                              disk in a moment; 0: not known */
             hf__op_done
                 early; /* called with `claims` filled while their commit is still on its way, if
                                      the store can tell and it is worth it; only when `done` comes with

@@ -26,8 +26,8 @@ struct hf__wake {
     bool leases_lost;       /* a run was cancelled while somebody held it */
     bool
         urgent; /* somebody else should be woken before the commit is answered, if that is quicker */
-    const hf_id *fresh; /* the new run of the one lane, where nobody can know of it yet but by its
-                           lane: who claims it may see it before it is on disk; NULL: not said */
+    const hf_id *fresh; /* the new run of the one lane, where there is one; NULL: not said */
+    bool deferred;      /* and it may be seen before it is on disk: may_defer was true */
 };
 
 /* One thing that was heard. */
@@ -59,7 +59,9 @@ struct hf__driver {
     const struct hf__statement *statements;
     const struct hf__migration *migrations;
     int migration_count;
+    int min_writer;  /* the schema that programs must know to write in a store that is new */
     int shares_mail; /* the schema from which on ends of children may share a row of mail */
+    int defers; /* the schema from which on workers know runs that may not be on disk; 0: there are none */
 
     /* `clock` overrides the store's clock (tests, simulation) where the backend allows it; NULL: real time. */
     hf_code (*open)(struct hf__database **out, const char *url, const struct hf__clock *clock,
@@ -84,6 +86,8 @@ struct hf__driver {
                     struct hf__table *result, hf_error *err);
     /* Performs what is queued. After an error the transaction is over: call rollback. */
     hf_code (*sync)(struct hf__conn *conn, hf_error *err);
+    /* Optional, before commit: whether the run of a lone trigger may be seen before it is on disk, so that it is worth while. */
+    bool (*may_defer)(const struct hf__conn *conn);
     /* Optional, before begin: the commit of the next transaction is likely to be foretold. */
     void (*may_foretell)(struct hf__conn *conn);
     /* Optional, NULL: the backend cannot. Between begin and commit, with nothing to sync before it: the commit to come calls

@@ -148,8 +148,12 @@ static void sync_at_commit_again(struct hf__conn *conn)
 
 static void may_foretell(struct hf__conn *conn)
 {
-    if (!conn->db->memory && !conn->in_transaction)
-        conn->syncs_later = hf__sqlite_sync_at_commit(conn->session, false, NULL) == HF_OK;
+    if (conn->db->memory || conn->in_transaction)
+        return;
+    conn->syncs_later = true;
+    conn->changes = sqlite3_total_changes64(conn->session->handle);
+    if (hf__sqlite_sync_at_commit(conn->session, false, NULL) != HF_OK)
+        sync_at_commit_again(conn);
 }
 
 static void foretell(struct hf__conn *conn, hf__told told, void *arg)
@@ -158,13 +162,20 @@ static void foretell(struct hf__conn *conn, hf__told told, void *arg)
     conn->told_arg = arg;
 }
 
-/* What was committed can be seen by now, and whatever becomes of this process will be on disk. */
+/* The commit can be seen by now, whatever becomes of this process. If the disk refuses it, what others write into the log behind it
+ * would not be found after a power cut: so the log begins anew, if that can be done. */
 static hf_code tell_and_sync(struct hf__conn *conn, hf_error *err)
 {
     if (conn->told)
         conn->told(conn->told_arg);
-    hf_code code = hf__sqlite_sync_log(conn->session, err);
-    conn->lost |= code != HF_OK;
+    hf_code code = HF_OK;
+    if (sqlite3_total_changes64(conn->session->handle) != conn->changes)
+        code = hf__sqlite_sync_log(conn->session, err);
+    if (code != HF_OK) {
+        conn->lost = true;
+        sqlite3_wal_checkpoint_v2(conn->session->handle, "main", SQLITE_CHECKPOINT_TRUNCATE, NULL,
+                                  NULL);
+    }
     sync_at_commit_again(conn);
     return code;
 }
@@ -422,6 +433,7 @@ const struct hf__driver hf__sqlite_driver = {
     .statements = hf__sqlite_statements,
     .migrations = hf__sqlite_migrations,
     .migration_count = HF__SQLITE_MIGRATION_COUNT,
+    .min_writer = 17,
     .shares_mail = 17,
     .open = open_store,
     .close = hf__sqlite_close,

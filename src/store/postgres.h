@@ -83,7 +83,9 @@ struct hf__database {
     struct hf__postgres_url url;
     _Atomic int64_t
         sleeper_seen_at; /* monotonic us at which a wake-up last found an idle worker; 0: it found none */
-    atomic_bool unprepared; /* by URL, or since a pooler lost our prepared statements */
+    atomic_bool alone;         /* the disk is all that a commit waits for, as it was told then */
+    atomic_bool has_no_places; /* the server does not tell places in its log */
+    atomic_bool unprepared;    /* by URL, or since a pooler lost our prepared statements */
     /* Of a server that does not answer, see silence: */
     atomic_int silences; /* how often that was noticed; older connections are lost with it */
     _Atomic int64_t ask_again_at; /* monotonic us; 0: it answers */
@@ -152,6 +154,7 @@ struct hf__conn {
     bool waking;          /* what is queued now is forgiven */
     bool refused;   /* since the last drain the server said something that rules out a commit */
     bool committed; /* since the last drain COMMIT was answered with success */
+    bool deferred;  /* the last COMMIT is durable only with what follows it */
     hf__told told;  /* called when all that was owed before it is answered; NULL: nobody asked */
     void *told_arg;
     int told_at;                            /* how many those are */
@@ -180,6 +183,7 @@ hf_code hf__postgres_begin(struct hf__conn *conn, hf_error *err);
 hf_code hf__postgres_send(struct hf__conn *conn, enum hf__stmt stmt, const struct hf__table *params,
                           struct hf__table *result, hf_error *err);
 hf_code hf__postgres_sync(struct hf__conn *conn, hf_error *err);
+bool hf__postgres_may_defer(const struct hf__conn *conn);
 void hf__postgres_foretell(struct hf__conn *conn, hf__told told, void *arg);
 hf_code hf__postgres_commit(struct hf__conn *conn, const struct hf__wake *wake, bool *unknown,
                             hf_error *err);

@@ -59,6 +59,8 @@ static hf_code take_error(struct hf__conn *conn, const struct hf__postgres_owed 
 {
     hf_code code = hf__postgres_fail(err, result, conn->pg, owed_name(conn, owed));
     const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    if (owed->stmt == HF__STMT_NOTIFY_EARLY)
+        atomic_store(&conn->db->has_no_places, true);
     /* A wake-up whose preparation failed may be sent again before that is known. */
     if (sqlstate && owed->forgiven && is_about_preparing(sqlstate))
         return code;
@@ -82,12 +84,15 @@ static hf_code take_commit(struct hf__conn *conn, PGresult *result, hf_error *er
                                 "transaction had failed before");
 }
 
-/* Whether notify_workers found somebody to notify. */
+/* Whether notify_workers found somebody to notify, and what it tells of the server. */
 static void note_sleeper(struct hf__conn *conn, const struct hf__postgres_owed *owed,
                          const PGresult *result)
 {
-    if (owed->stmt == HF__STMT_NOTIFY_WORKERS)
-        atomic_store(&conn->db->sleeper_seen_at, PQntuples(result) ? hf__monotonic_us() : 0);
+    if (owed->stmt != HF__STMT_NOTIFY_WORKERS)
+        return;
+    bool found = PQntuples(result) > 0;
+    atomic_store(&conn->db->sleeper_seen_at, found ? hf__monotonic_us() : 0);
+    atomic_store(&conn->db->alone, found && PQnfields(result) > 1 && *PQgetvalue(result, 0, 1));
 }
 
 static hf_code take_success(struct hf__conn *conn, const struct hf__postgres_owed *owed,
@@ -203,7 +208,7 @@ hf_code hf__postgres_drain(struct hf__conn *conn, int awaited, hf_error *err)
             break;
         read++;
     }
-    if (read < awaited && code == HF_OK && !conn->committed)
+    if (read < awaited && code == HF_OK && (!conn->committed || conn->deferred))
         code = hf__postgres_fail(err, NULL, conn->pg, "a statement");
     if (conn->patience.over && code == HF_UNAVAILABLE)
         hf__postgres_fail_silent(conn->db, err);

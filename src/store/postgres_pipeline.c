@@ -11,7 +11,9 @@
 /* Settings, prepare, statement, sync point. */
 enum { NOTIFY_ANSWERS = 4 };
 /* Twice prepare and statement, sync point. */
-enum { COMMIT_ANSWERS = 5, DURABLE_ANSWERS = 5 };
+enum { COMMIT_ANSWERS = 5 };
+/* Prepare, statement, sync point. */
+enum { DURABLE_ANSWERS = 3 };
 
 /* How long a worker that was seen idle is taken for idle. */
 #define SLEEPER_STAYS HF_SECONDS(1)
@@ -234,6 +236,14 @@ static bool is_urgent(const struct hf__conn *conn, const struct hf__wake *wake)
            hf__monotonic_us() - atomic_load(&conn->db->sleeper_seen_at) < SLEEPER_STAYS;
 }
 
+/* Worth while where an idle worker hears of it meanwhile. Behind a pooler, nothing may stand behind the COMMIT. */
+bool hf__postgres_may_defer(const struct hf__conn *conn)
+{
+    const struct hf__database *db = conn->db;
+    return !conn->unprepared && atomic_load(&db->alone) && !atomic_load(&db->has_no_places) &&
+           hf__monotonic_us() - atomic_load(&db->sleeper_seen_at) < SLEEPER_STAYS;
+}
+
 /* Each has its own sync point: its own transaction, and no share in another's failure. */
 static void queue_wake(struct hf__conn *conn, const struct hf__wake *wake, bool urgent)
 {
@@ -271,12 +281,6 @@ void hf__postgres_foretell(struct hf__conn *conn, hf__told told, void *arg)
     conn->told_at = conn->owed_count;
 }
 
-/* What nobody else can know of may be seen before it is on disk. Behind a pooler, nothing may stand behind the COMMIT. */
-static bool may_be_seen_early(const struct hf__conn *conn, const struct hf__wake *urgent)
-{
-    return urgent && urgent->fresh && !conn->unprepared;
-}
-
 /* The wake-up is a transaction of its own; then that is waited for which could not be done before it. */
 static hf_code queue_durable(struct hf__conn *conn, hf_error *err)
 {
@@ -291,21 +295,30 @@ static hf_code queue_durable(struct hf__conn *conn, hf_error *err)
  * Nobody looks again whether there is an idle worker: a NOTIFY too many does no harm. */
 static hf_code queue_commit(struct hf__conn *conn, const struct hf__wake *urgent, hf_error *err)
 {
-    bool early = may_be_seen_early(conn, urgent);
+    conn->deferred = urgent && urgent->deferred;
     hf_code code = make_room(conn, COMMIT_ANSWERS + NOTIFY_ANSWERS + DURABLE_ANSWERS, err);
-    if (code == HF_OK && early)
+    if (code == HF_OK && conn->deferred)
         code = queue_bare(conn, HF__STEP_COMMAND, HF__STMT_DEFER_FLUSH, err);
     if (code == HF_OK)
         code = queue_bare(conn, HF__STEP_COMMIT, HF__STMT_COMMIT, err);
     if (code != HF_OK)
         return code;
     if (urgent)
-        (void)!queue_wake_workers(conn, early ? HF__STMT_NOTIFY_EARLY : HF__STMT_NOTIFY_RUNS,
-                                  urgent);
-    code = early ? queue_durable(conn, err) : queue_sync_point(conn, err);
+        (void)!queue_wake_workers(
+            conn, conn->deferred ? HF__STMT_NOTIFY_EARLY : HF__STMT_NOTIFY_RUNS, urgent);
+    code = conn->deferred ? queue_durable(conn, err) : queue_sync_point(conn, err);
     if (code != HF_OK) /* a COMMIT left in the queue would be performed by a later sync */
         hf__postgres_abandon(conn);
     return code;
+}
+
+/* What was committed and is not on disk for certain is sent again, over another connection. */
+static hf_code leave_unknown(struct hf__conn *conn, hf_error *err)
+{
+    conn->lost = true;
+    if (err)
+        err->code = HF_UNAVAILABLE;
+    return HF_UNAVAILABLE;
 }
 
 hf_code hf__postgres_commit(struct hf__conn *conn, const struct hf__wake *wake, bool *unknown,
@@ -315,7 +328,8 @@ hf_code hf__postgres_commit(struct hf__conn *conn, const struct hf__wake *wake, 
     hf_code code = check_alive(conn, err);
     if (code != HF_OK)
         return code;
-    bool urgent = is_urgent(conn, wake);
+    bool urgent = (wake && wake->deferred) || is_urgent(conn, wake);
+    bool has_no_places = atomic_load(&conn->db->has_no_places);
     code = queue_commit(conn, urgent ? wake : NULL, err);
     int awaited = conn->owed_count;
     if (code == HF_OK) {
@@ -333,6 +347,10 @@ hf_code hf__postgres_commit(struct hf__conn *conn, const struct hf__wake *wake, 
     conn->in_transaction = !conn->committed && !conn->lost;
     /* Committed in spite of an error: an answer could not be kept, so to the caller it is lost. */
     *unknown = code != HF_OK && (conn->committed || (conn->lost && !conn->refused));
+    if (*unknown && conn->committed && conn->deferred)
+        return leave_unknown(conn, err);
+    if (code == HF_OK && has_no_places != atomic_load(&conn->db->has_no_places))
+        wake_alone(conn, wake, false);
     if (conn->unprepared && conn->committed)
         wake_alone(conn, wake, urgent);
     return code;

@@ -81,6 +81,7 @@ struct hf__conn {
     bool in_transaction;
     bool implicit;    /* the transaction was begun by a lone writing statement; sync commits it */
     bool syncs_later; /* the transaction's commit does not wait for the disk: commit does */
+    int64_t changes;  /* of rows by this connection, before such a transaction */
     hf__told told;    /* NULL: nobody wants to know of the commit before it is on disk */
     void *told_arg;
     hf_error

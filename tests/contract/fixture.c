@@ -134,18 +134,11 @@ static void faulty_foretell(struct hf__conn *conn, hf__told told, void *arg)
     }
 }
 
-/* Others are at work on this machine: the trigger that is waited for may need longer than its claim looks. */
-static void give_others_time(void)
-{
-    nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
-}
-
 static hf_code watched_send(struct hf__conn *conn, enum hf__stmt stmt,
                             const struct hf__table *params, struct hf__table *result, hf_error *err)
 {
     atomic_fetch_add(&sent[stmt], 1);
     if (stmt == HF__STMT_IS_ON_DISK) {
-        give_others_time();
         void (*callback)(void) = atomic_load(&disk_callback);
         if (callback)
             callback();

@@ -1,10 +1,11 @@
 /* Claims that a sleeping worker lends: to a trigger of its own process, with which they share a commit, and to the thread
- * that hears of others.
+ * that hears of others. A2, B6.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
 #include <libpq-fe.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -172,8 +173,9 @@ static const char *twin_by(hf_client *client)
     assert_ok(hf_trigger(client, &out, &spec, &fx.error));
     for (int i = 0; i < NAPS_MOST && !atomic_load(&holding); i++)
         nap();
-    const char *row = sql_text("SELECT CAST(to_jsonb(r) - 'id' AS text) FROM run r WHERE id = %s",
-                               sql_id(out.id));
+    const char *row =
+        sql_text("SELECT CAST(to_jsonb(r) - 'id' - 'deferred' AS text) FROM run r WHERE id = %s",
+                 sql_id(out.id));
     const char *lines = sql_text(
         "SELECT string_agg(concat_ws(' ', seq, version, kind, name, actor, at, step, data), ';' "
         "ORDER BY position) FROM event WHERE run_id = %s",
@@ -198,6 +200,7 @@ static void a_run_that_is_born_as_its_workers_is_as_if_it_had_been_claimed(void 
                                .dead_letter = WORK },
                 HF_SET_LEASE | HF_SET_TIMEOUT | HF_SET_MAX_ATTEMPTS | HF_SET_RETRY_BASE |
                     HF_SET_RETRY_CAP | HF_SET_DEAD_LETTER);
+    foretell_nothing(true); /* what is told early is not there yet */
     start_worker(2);
     const char *claimed = twin_by(beside);
     int before = times_sent(HF__STMT_INSERT_TAKEN_RUN);
@@ -206,6 +209,7 @@ static void a_run_that_is_born_as_its_workers_is_as_if_it_had_been_claimed(void 
         assert_string_equal(twin_by(fx.client), claimed);
     assert_int_not_equal(times_sent(HF__STMT_INSERT_TAKEN_RUN), before);
     end_worker();
+    foretell_nothing(false);
     hf_close(beside);
 }
 
@@ -289,16 +293,29 @@ static hf_id run_that_nobody_heard_of(void)
     return id;
 }
 
+/* The claimer's own claim would begin behind what it has found there before. */
+static bool was_lent(int taken_before)
+{
+    return fx.backend != BACKEND_POSTGRES || times_sent(HF__STMT_INSERT_TAKEN_RUN) > taken_before;
+}
+
 static void a_run_of_the_lane_that_is_due_before_comes_first(void **state)
 {
+    bool lent = false;
     (void)state;
     start_worker(1);
-    hf_id older = run_that_nobody_heard_of();
-    hf_id id = trigger(WORK);
-    finish(id);
+    for (int i = 0; i < TRIES_MOST && !lent; i++) {
+        hf_id older = run_that_nobody_heard_of();
+        int taken = times_sent(HF__STMT_INSERT_TAKEN_RUN);
+        hf_id id = trigger(WORK);
+        lent = was_lent(taken);
+        finish(id);
+        finish(older);
+        if (lent)
+            assert_true(atoi(get(older)->result) < atoi(get(id)->result));
+    }
     end_worker();
-    assert_string_equal(get(older)->result, "2");
-    assert_string_equal(get(id)->result, "3");
+    assert_true(lent);
 }
 
 static void a_paused_workflow_keeps_its_run(void **state)
@@ -317,15 +334,20 @@ static void a_paused_workflow_keeps_its_run(void **state)
 /* The worker that lends its claim has not heard of it yet. */
 static void a_workflow_that_has_just_been_paused_keeps_its_run(void **state)
 {
+    bool lent = false;
     (void)state;
     start_worker(2);
     sql("UPDATE workflow SET paused = true WHERE name = '%s' AND tenant_id = %d", WORK,
         fx.client->tenant_id);
-    await(&worker->standing_by);
-    hf_id id = trigger(WORK);
+    for (int i = 0; i < TRIES_MOST && !lent; i++) {
+        await(&worker->standing_by);
+        int taken = times_sent(HF__STMT_INSERT_TAKEN_RUN);
+        expect_journal(trigger(WORK), "created");
+        lent = was_lent(taken);
+    }
     end_worker();
+    assert_true(lent);
     assert_int_equal(atomic_load(&calls), 1);
-    expect_journal(id, "created");
 }
 
 /* One that nobody works on, in a transaction that is left open. The claimer may have come upon it: then it is done, and

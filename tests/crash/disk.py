@@ -45,7 +45,7 @@ class SlowPostgres(Postgres):
 
     def waiting(self, text):
         """Sessions that wait for the disk while they perform a statement with this text."""
-        return int(self.ask("SELECT count(*) FROM pg_stat_activity WHERE wait_event IN ('WALSync', 'WALWrite') "
+        return int(self.ask("SELECT count(*) FROM pg_stat_activity WHERE lower(wait_event) IN ('walsync', 'walwrite') "
                             f"AND query LIKE '%{text}%'")[0][0])
 
 
@@ -64,7 +64,7 @@ def stop_between(scene, disk):
         disk.shut()
         wait_until(lambda: scene.store.waiting(""), "somebody waits for the disk")
         new = runs(scene) - set(scene.accepted().values())
-        if new and scene.store.waiting("flush_mark"):
+        if new and scene.store.waiting("schema_version"):
             check(len(new) == 1, f"more than one run is new: {new}")
             return new.pop()
         disk.open()
@@ -85,6 +85,23 @@ def nobody_acts_on_a_run_that_is_not_on_disk(directory, kind):
         disk.open()
         wait_until(lambda: run in begun(scene), "the handler begins")
         wait_until(lambda: run in scene.accepted().values(), "the trigger is answered")
+        scene.children[-1].stop()
+        scene.await_all_finished()
+        scene.audit()
+
+
+def a_run_that_was_seen_is_accepted_though_the_server_ends_before_it_is_on_disk(directory, kind):
+    disk = Disk(directory)
+    with Scene(directory, kind, store=SlowPostgres(directory, disk)) as scene:
+        scene.worker()
+        wait_until(lambda: scene.lines("started"), "the worker is there")
+        scene.trigger("k", "-n", "-p", 100, "-i", QUICK)
+        run = stop_between(scene, disk)
+        scene.store.kill()
+        disk.open()
+        scene.store.start()
+        wait_until(lambda: run in scene.accepted().values(), "the trigger is answered")
+        wait_until(lambda: run in begun(scene), "the handler begins")
         scene.children[-1].stop()
         scene.await_all_finished()
         scene.audit()
@@ -111,7 +128,8 @@ def a_handler_begins_before_its_claim_is_on_disk_and_its_end_waits_for_it(direct
 
 
 TESTS = {
-    "postgres": (nobody_acts_on_a_run_that_is_not_on_disk,),
+    "postgres": (nobody_acts_on_a_run_that_is_not_on_disk,
+                 a_run_that_was_seen_is_accepted_though_the_server_ends_before_it_is_on_disk),
     "sqlite": (a_handler_begins_before_its_claim_is_on_disk_and_its_end_waits_for_it,),
 }
 

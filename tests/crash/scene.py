@@ -132,6 +132,8 @@ class Scene:
                 self.store.ask("SELECT uuid(id), status, coalesce(result, '') FROM {run} WHERE " + OURS)}
         lost = [run for run in accepted.values() if run not in runs]
         check(not lost, f"{len(lost)} accepted runs are gone, such as {lost[:3]}")
+        strange = {run for _, run, _ in self.lines("start")} - set(runs)
+        check(not strange, f"handlers have begun for {len(strange)} runs that the store does not know, such as {list(strange)[:3]}")
         unfinished = [run for run in runs if runs[run][0] != 4]
         check(not unfinished, f"{len(unfinished)} runs have not succeeded, such as {unfinished[:3]}")
         self.audit_successes(runs)

@@ -224,8 +224,8 @@ static int wait_for_more(void)
     return atomic_load(&finished) - before;
 }
 
-/* The older program says what this one says, for want of its own statements. On PostgreSQL these need the columns in_time and
- * rest_step, which are added beforehand: the migrations bear with that. */
+/* The older program says what this one says, for want of its own statements. On PostgreSQL these need the columns in_time,
+ * rest_step and deferred, which are added beforehand: the migrations bear with that. */
 static hf_client *open_oldest(void)
 {
     hf_client *client;
@@ -235,7 +235,8 @@ static hf_client *open_oldest(void)
     assert_int_equal(meddle("SELECT max(version) FROM @schema_version"), 1);
     if (on_postgres)
         pg_do(scratch.pg, "ALTER TABLE holdfast.run ADD COLUMN in_time boolean, "
-                          "ADD COLUMN rest_step text COLLATE \"C\"");
+                          "ADD COLUMN rest_step text COLLATE \"C\", "
+                          "ADD COLUMN deferred boolean");
     return client;
 }
 
@@ -674,7 +675,43 @@ static void in_a_new_store_mail_is_shared_and_such_programs_are_refused(void **s
     assert_true(end_family(newer) < CHILDREN / 2);
     assert_int_equal(hf__open(&older, url, NULL, &inner, &failure), HF_SCHEMA_NEWER);
     assert_int_equal(meddle("SELECT min(min_writer) FROM @schema_version"),
-                     driver_at_work()->shares_mail);
+                     driver_at_work()->min_writer);
+    hf_close(newer);
+}
+
+/* How many of a few lone triggers let their runs be seen before they were on disk: the first learns the lane and that a worker
+ * is idle. */
+static int64_t count_deferred(hf_client *client)
+{
+    hf_workflow work = { .name = "work" };
+    hf_trigger_spec spec = HF_TRIGGER_INIT;
+    spec.workflow = "work";
+    assert_ok(hf_workflow_put(client, &work, 0, err));
+    meddle("INSERT INTO @worker (name, tenants, serves, host, pid, program, threads, idle, "
+           "started_at, seen_at, expires_at) "
+           "VALUES ('idle', '[]', '[]', 'h', 1, 'p', 1, true, 0, 0, 0)");
+    for (int i = 0; i < 20; i++) {
+        hf_triggered out;
+        assert_ok(hf_trigger(client, &out, &spec, err));
+    }
+    return meddle("SELECT count(*) FROM @run WHERE deferred");
+}
+
+/* Programs of the version before would begin with what a crash may take back. */
+static void only_a_new_store_shows_runs_that_are_not_on_disk(void **state)
+{
+    (void)state;
+    if (!on_postgres)
+        skip();
+    hf_client *older = open_old(driver_at_work()->defers - 1);
+    hf_client *newer = scratch_open(url);
+    assert_int_equal(count_deferred(newer), 0);
+    hf_close(newer);
+    hf_close(older);
+    tear_down(state);
+    set_up(state);
+    newer = scratch_open(url);
+    assert_true(count_deferred(newer) > 0);
     hf_close(newer);
 }
 
@@ -783,6 +820,7 @@ int main(void)
         MIGRATION_TEST(a_locked_run_of_before_is_listed_by_its_step),
         MIGRATION_TEST(programs_that_cannot_read_shared_mail_go_on_where_they_were),
         MIGRATION_TEST(in_a_new_store_mail_is_shared_and_such_programs_are_refused),
+        MIGRATION_TEST(only_a_new_store_shows_runs_that_are_not_on_disk),
         MIGRATION_TEST(an_older_and_a_newer_program_make_one_store),
         MIGRATION_TEST(a_schema_that_needs_a_newer_program_is_refused),
         MIGRATION_TEST(a_newer_schema_that_suits_older_programs_is_used),

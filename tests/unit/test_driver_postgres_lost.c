@@ -603,11 +603,13 @@ static hf_code add_and_wake(struct hf__conn *conn, int item, bool *unknown)
 {
     static const hf_id fresh = { { 1 } };
     static const int32_t lane = 7;
-    const struct hf__wake wake = {
-        .lanes = &lane, .lane_count = 1, .earliest = 1, .urgent = true, .fresh = &fresh
-    };
+    const struct hf__wake wake = { .lanes = &lane,
+                                   .lane_count = 1,
+                                   .earliest = 1,
+                                   .urgent = true,
+                                   .fresh = &fresh,
+                                   .deferred = true };
     struct hf__table row = items(item, 1);
-    atomic_store(&db->sleeper_seen_at, hf__monotonic_us());
     ok(driver->begin(conn, &failure));
     ok(ask(conn, ADD, &row, NULL, &failure));
     return driver->commit(conn, &wake, unknown, &failure);
@@ -634,18 +636,51 @@ static void a_commit_that_is_not_made_durable_is_unknown(void **state)
         statements[HF__STMT_MAKE_DURABLE].sql = hows[i];
         hf_code code = add_and_wake(conn, 100 + i, &unknown);
         driver->rollback(conn);
+        assert_true(driver->lost(conn));
         driver->disconnect(conn);
         statements[HF__STMT_MAKE_DURABLE] = real;
-        assert_int_not_equal(code, HF_OK);
+        assert_int_equal(code, HF_UNAVAILABLE); /* so it is sent again */
         assert_true(unknown);
         assert_int_equal(stored(), before + 1);
     }
 }
 
+static void a_session_that_ends_between_commit_and_disk_leaves_it_unknown(void **state)
+{
+    NEED_SERVER();
+    const struct hf__statement real = statements[HF__STMT_NOTIFY_EARLY];
+    struct hf__conn *conn = connected(db);
+    bool unknown = false;
+    statements[HF__STMT_NOTIFY_EARLY].sql = "SELECT pg_terminate_backend(pg_backend_pid()), $1, $2";
+    hf_code code = add_and_wake(conn, 150, &unknown);
+    statements[HF__STMT_NOTIFY_EARLY] = real;
+    driver->disconnect(conn);
+    assert_int_equal(code, HF_UNAVAILABLE);
+    assert_true(unknown);
+    assert_int_equal(stored(), 1);
+    atomic_store(&db->has_no_places, false);
+}
+
+/* What make_durable locks, and a look whether it did. */
+static void make_mark(void)
+{
+    admin_do(
+        "CREATE SCHEMA holdfast; CREATE TABLE holdfast.schema_version (version int PRIMARY KEY);"
+        "INSERT INTO holdfast.schema_version VALUES (1)");
+}
+
+static void drop_mark(void)
+{
+    PGresult *mark = PQexec(admin, "SELECT xmax <> '0' FROM holdfast.schema_version");
+    assert_string_equal(PQgetvalue(mark, 0, 0), "t");
+    PQclear(mark);
+    admin_do("DROP SCHEMA holdfast CASCADE");
+}
+
 static void a_commit_that_is_made_durable_is_known(void **state)
 {
     NEED_SERVER();
-    admin_do("CREATE SCHEMA holdfast; CREATE SEQUENCE holdfast.flush_mark");
+    make_mark();
     struct hf__conn *conn = connected(db);
     bool unknown = true;
     for (int i = 0; i < 2; i++) {
@@ -654,29 +689,44 @@ static void a_commit_that_is_made_durable_is_known(void **state)
         assert_int_equal(stored(), i + 1);
     }
     driver->disconnect(conn);
-    PGresult *mark = PQexec(admin, "SELECT is_called FROM holdfast.flush_mark");
-    assert_string_equal(PQgetvalue(mark, 0, 0), "t");
-    PQclear(mark);
-    admin_do("DROP SCHEMA holdfast CASCADE");
+    drop_mark();
 }
 
-/* What fails there is nobody's, and the rest is done. */
-static void a_wake_up_that_fails_between_commit_and_disk_harms_nobody(void **state)
+static bool is_woken(PGconn *listener, const char *payload)
+{
+    bool woken = false;
+    PGnotify *said;
+    PQclear(PQexec(listener, ""));
+    while ((said = PQnotifies(listener)) != NULL) {
+        woken |= strcmp(said->extra, payload) == 0;
+        PQfreemem(said);
+    }
+    return woken;
+}
+
+/* Where the server does not tell places, the wake-up comes without, and from then on nothing is deferred. */
+static void a_wake_up_that_fails_between_commit_and_disk_is_made_up_for(void **state)
 {
     NEED_SERVER();
-    admin_do("CREATE SCHEMA holdfast; CREATE SEQUENCE holdfast.flush_mark");
+    make_mark();
     const struct hf__statement real = statements[HF__STMT_NOTIFY_EARLY];
+    PGconn *listener = PQconnectdb(own_url);
+    PQclear(PQexec(listener, "LISTEN holdfast_wake"));
     struct hf__conn *conn = connected(db);
     bool unknown = true;
     statements[HF__STMT_NOTIFY_EARLY].sql = "SELECT 1 / 0, $1, $2";
+    atomic_store(&db->sleeper_seen_at, hf__monotonic_us());
+    atomic_store(&db->alone, true);
+    assert_true(driver->may_defer(conn));
     ok(add_and_wake(conn, 300, &unknown));
     statements[HF__STMT_NOTIFY_EARLY] = real;
     assert_false(unknown);
+    assert_false(driver->may_defer(conn));
+    assert_true(is_woken(listener, "7@1#01000000000000000000000000000000"));
+    atomic_store(&db->has_no_places, false);
     driver->disconnect(conn);
-    PGresult *mark = PQexec(admin, "SELECT is_called FROM holdfast.flush_mark");
-    assert_string_equal(PQgetvalue(mark, 0, 0), "t");
-    PQclear(mark);
-    admin_do("DROP SCHEMA holdfast CASCADE");
+    PQfinish(listener);
+    drop_mark();
 }
 
 int main(void)
@@ -704,7 +754,8 @@ int main(void)
         TEST(a_failed_commit_and_a_failed_wake_do_not_mix),
         TEST(a_commit_that_is_not_made_durable_is_unknown),
         TEST(a_commit_that_is_made_durable_is_known),
-        TEST(a_wake_up_that_fails_between_commit_and_disk_harms_nobody),
+        TEST(a_session_that_ends_between_commit_and_disk_leaves_it_unknown),
+        TEST(a_wake_up_that_fails_between_commit_and_disk_is_made_up_for),
         TEST(waiting_ends_with_its_time),
         TEST(waiting_ends_when_told_to_stop_and_stays_ended),
         TEST(a_listener_that_loses_its_connection_says_so),

@@ -4,8 +4,7 @@
 -- The lateral sub-selects keep that order. Workflows with limits are left to claim_limited. Runs whose lease expired are taken only up
 -- to an attempt, unless they have none left or are late: those need no handler to end. The attempt is counted here and the journal says started. Paused workflows and disabled tenants are
 -- passed over. A locked row stays where it is, so it is updated by its place (ctid); one that was changed between the
--- snapshot and its lock is left for the next claim. A trigger may let its run be seen before it is on disk: not_on_disk
--- is null if all is that was to be seen when this began, else the place in the log up to which that is not certain. Served by run_claim. Serves: workers.
+-- snapshot and its lock is left for the next claim. Served by run_claim. Serves: workers.
 -- takes: one (heads text, most int, worker text, lease bigint, suspect_attempts int)
 -- gives: (id uuid, tenant_id int, tenant text, workflow text, lane int, key text, priority int, attempt int,
 --   max_attempts int, version bigint, revision bigint, event_seq bigint, run_at bigint, due_at bigint, claimed_from
@@ -13,8 +12,8 @@
 --   text, current_step text, waiting_kind text, waiting_token text, waiting_until bigint, wait_count int, last_worker
 --   text, subject text, reference text, tags text, partition text, trace text, actor text, parent uuid, root uuid,
 --   timeout_at bigint, created_at bigint, started_at bigint, lease bigint, retry_base bigint, retry_cap bigint,
---   dead_letter text, now bigint, not_on_disk bigint)
-WITH t AS MATERIALIZED (SELECT holdfast.now() AS now, pg_current_wal_insert_lsn() AS seen),
+--   dead_letter text, now bigint, deferred bool)
+WITH t AS MATERIALIZED (SELECT holdfast.now() AS now),
 due AS MATERIALIZED (
     SELECT r.ctid, l.tenant, l.name, coalesce($4, l.lease) AS lease, l.max_attempts, l.retry_base, l.retry_cap,
            l.dead_letter, t.now
@@ -51,7 +50,7 @@ due AS MATERIALIZED (
               r.last_error, r.current_step, r.waiting_kind, r.waiting_token, r.waiting_until, r.wait_count,
               r.last_worker, r.subject, r.reference, r.tags, r.partition, r.trace, r.actor, r.parent, r.root,
               r.timeout_at, r.created_at, r.started_at, d.lease, d.retry_base, d.retry_cap,
-              d.dead_letter, r.updated_at
+              d.dead_letter, r.updated_at, r.deferred
 ), journal AS (
     INSERT INTO holdfast.event (run_id, seq, version, tenant_id, at, kind, name, actor)
     SELECT o.id, o.event_seq, o.version, o.tenant_id, o.updated_at, 0, 'started', $3 FROM ok o
@@ -61,7 +60,7 @@ SELECT o.id, o.tenant_id, o.tenant, o.name, o.lane, o.key, o.priority, o.attempt
        o.error_code, o.last_error, o.current_step, o.waiting_kind, o.waiting_token, o.waiting_until, o.wait_count,
        o.last_worker, o.subject, o.reference, o.tags, o.partition, o.trace, o.actor, o.parent, o.root, o.timeout_at,
        o.created_at, o.started_at, o.lease, o.retry_base, o.retry_cap, o.dead_letter, o.updated_at,
-       (SELECT CASE WHEN pg_current_wal_flush_lsn() < t.seen THEN (t.seen - '0/0')::bigint END FROM t)
+       o.deferred
   FROM ok o;
 
 -- name: claim_head
@@ -77,10 +76,10 @@ SELECT o.id, o.tenant_id, o.tenant, o.name, o.lane, o.key, o.priority, o.attempt
 --   text, current_step text, waiting_kind text, waiting_token text, waiting_until bigint, wait_count int, last_worker
 --   text, subject text, reference text, tags text, partition text, trace text, actor text, parent uuid, root uuid,
 --   timeout_at bigint, created_at bigint, started_at bigint, lease bigint, retry_base bigint, retry_cap bigint,
---   dead_letter text, now bigint, not_on_disk bigint)
+--   dead_letter text, now bigint, deferred bool)
 WITH l AS MATERIALIZED (
     SELECT i.id, n.name AS tenant, w.name, coalesce($6, w.lease) AS lease, w.max_attempts, w.retry_base, w.retry_cap,
-           w.dead_letter, holdfast.now() AS now, pg_current_wal_insert_lsn() AS seen
+           w.dead_letter, holdfast.now() AS now
       FROM holdfast.lane i
       JOIN holdfast.workflow w ON w.id = i.workflow_id AND NOT w.paused AND w.max_running IS NULL
       JOIN holdfast.tenant n ON n.id = i.tenant_id AND NOT n.disabled
@@ -108,7 +107,7 @@ WITH l AS MATERIALIZED (
               r.due_at, r.claimed_from, r.has_mail, r.has_steps, r.watched, r.input, r.state, r.error, r.error_code,
               r.last_error, r.current_step, r.waiting_kind, r.waiting_token, r.waiting_until, r.wait_count,
               r.last_worker, r.subject, r.reference, r.tags, r.partition, r.trace, r.actor, r.parent, r.root,
-              r.timeout_at, r.created_at, r.started_at
+              r.timeout_at, r.created_at, r.started_at, r.deferred
 ), journal AS (
     INSERT INTO holdfast.event (run_id, seq, version, tenant_id, at, kind, name, actor)
     SELECT o.id, o.event_seq, o.version, o.tenant_id, (SELECT l.now FROM l), 0, 'started', $5 FROM ok o
@@ -117,13 +116,12 @@ SELECT o.id, o.tenant_id, NULL::text, NULL::text, NULL::int, o.key, NULL::int, o
        o.revision, NULL::bigint, o.run_at, o.due_at, o.claimed_from, o.has_mail, o.has_steps, o.watched, o.input, o.state,
        o.error, o.error_code, o.last_error, o.current_step, o.waiting_kind, o.waiting_token, o.waiting_until, o.wait_count,
        o.last_worker, o.subject, o.reference, o.tags, o.partition, o.trace, o.actor, o.parent, o.root, o.timeout_at,
-       o.created_at, o.started_at, NULL::bigint, NULL::bigint, NULL::bigint, NULL::text, NULL::bigint, NULL::bigint
+       o.created_at, o.started_at, NULL::bigint, NULL::bigint, NULL::bigint, NULL::text, NULL::bigint, o.deferred
   FROM ok o
  UNION ALL
 SELECT NULL, NULL, l.tenant, l.name, l.id, NULL, $2, NULL, l.max_attempts, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
        NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-       NULL, NULL, l.lease, l.retry_base, l.retry_cap, l.dead_letter, l.now,
-       CASE WHEN pg_current_wal_flush_lsn() < l.seen THEN (l.seen - '0/0')::bigint END
+       NULL, NULL, l.lease, l.retry_base, l.retry_cap, l.dead_letter, l.now, NULL
   FROM l;
 
 -- name: claim_run
@@ -131,18 +129,17 @@ SELECT NULL, NULL, l.tenant, l.name, l.id, NULL, $2, NULL, l.max_attempts, NULL,
 -- heard need not be true: it must be of the lane that the worker serves. One that somebody has locked is passed over, and no
 -- table is touched that an insert does not touch, so this waits for nothing. The run is left to claim_runs if another of its
 -- lane and priority is due before it. It is only locked, and given as lease_run will write it in the same transaction: that
--- takes twice as long, for the indexes, and nobody need wait for it. If it is known up to which place in the log the run was
--- written, not_on_disk is about that. Served by the primary keys and run_claim. Serves: a
+-- takes twice as long, for the indexes, and nobody need wait for it. Served by the primary keys and run_claim. Serves: a
 -- worker whose claim goes along with the trigger that it waits for, or that was woken for this run.
 -- only: postgres
--- takes: one (tenant int, id uuid, lane int, lease bigint, place bigint)
+-- takes: one (tenant int, id uuid, lane int, lease bigint)
 -- gives: (id uuid, tenant_id int, tenant text, workflow text, lane int, key text, priority int, attempt int,
 --   max_attempts int, version bigint, revision bigint, event_seq bigint, run_at bigint, due_at bigint, claimed_from
 --   int, has_mail bool, has_steps bool, watched int, input text, state text, error text, error_code text, last_error
 --   text, current_step text, waiting_kind text, waiting_token text, waiting_until bigint, wait_count int, last_worker
 --   text, subject text, reference text, tags text, partition text, trace text, actor text, parent uuid, root uuid,
 --   timeout_at bigint, created_at bigint, started_at bigint, lease bigint, retry_base bigint, retry_cap bigint,
---   dead_letter text, now bigint, not_on_disk bigint)
+--   dead_letter text, now bigint, deferred bool)
 SELECT r.id, r.tenant_id, n.name, w.name, r.lane, r.key, r.priority, r.attempt + 1,
        coalesce(r.max_attempts, w.max_attempts), r.version + 1, r.revision, r.event_seq + 1,
        CASE WHEN r.timeout_at > t.now THEN least(t.now + coalesce($4, w.lease), r.timeout_at)
@@ -150,9 +147,8 @@ SELECT r.id, r.tenant_id, n.name, w.name, r.lane, r.key, r.priority, r.attempt +
        r.run_at, r.status, r.has_mail, r.has_steps, r.watched, r.input, r.state, r.error, r.error_code, r.last_error,
        r.current_step, r.waiting_kind, r.waiting_token, r.waiting_until, r.wait_count, r.last_worker, r.subject, r.reference,
        r.tags, r.partition, r.trace, r.actor, r.parent, r.root, r.timeout_at, r.created_at, coalesce(r.started_at, t.now),
-       coalesce($4, w.lease), w.retry_base, w.retry_cap, w.dead_letter, t.now,
-       CASE WHEN (pg_current_wal_flush_lsn() - '0/0')::bigint < coalesce($5, t.seen) THEN coalesce($5, t.seen) END
-  FROM (SELECT holdfast.now() AS now, (pg_current_wal_insert_lsn() - '0/0')::bigint AS seen OFFSET 0) t, holdfast.run r, holdfast.workflow w, holdfast.tenant n
+       coalesce($4, w.lease), w.retry_base, w.retry_cap, w.dead_letter, t.now, r.deferred
+  FROM (SELECT holdfast.now() AS now OFFSET 0) t, holdfast.run r, holdfast.workflow w, holdfast.tenant n
  WHERE r.tenant_id = $1 AND r.id = $2 AND r.lane = $3 AND r.status = 0 AND r.run_at <= t.now AND r.deleted_at IS NULL
    AND w.id = r.workflow_id AND NOT w.paused AND w.max_running IS NULL
    AND n.id = $1 AND NOT n.disabled
@@ -163,7 +159,7 @@ SELECT r.id, r.tenant_id, n.name, w.name, r.lane, r.key, r.priority, r.attempt +
    FOR NO KEY UPDATE OF r SKIP LOCKED;
 
 -- name: is_on_disk
--- Whether the log is on disk up to a place that a claim gave. Serves: a worker that was woken for a run while its trigger
+-- Whether the log is on disk up to a place that notify_early gave. Serves: a worker that was woken for a run while its trigger
 -- waits for the disk.
 -- only: postgres
 -- takes: one (place bigint)

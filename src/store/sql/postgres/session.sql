@@ -41,7 +41,8 @@ COMMIT;
 
 -- name: defer_flush
 -- Lets the transaction at hand be seen by others as soon as it commits, before it is on disk; make_durable must follow. Where
--- the disk is not all that a commit waits for, it stays as it is. Serves: a lone trigger, whose worker is woken meanwhile.
+-- the disk is not all that a commit waits for, it stays as it is. Serves: a lone trigger whose run says so (deferred), and whose
+-- worker is woken meanwhile.
 -- only: postgres
 -- takes: nothing
 -- gives: nothing
@@ -49,13 +50,13 @@ SELECT pg_catalog.set_config('synchronous_commit', 'off', true)
  WHERE pg_catalog.current_setting('synchronous_standby_names') = '';
 
 -- name: make_durable
--- What is written here is of no interest: a commit that has something of its own to write waits until all before it is on disk,
--- too. Serves: what was committed after defer_flush, and triggers that may have been.
+-- Only a commit that has something of its own to write waits for the disk, and then for all before it, too. The lock on a row that
+-- nobody ever changes is such a thing: it keeps nobody out, and no user of the journal or of logical replication sees it. Served
+-- by the primary key of schema_version. Serves: what was committed after defer_flush, and triggers that may have been.
 -- only: postgres
 -- takes: nothing
 -- gives: nothing
-SELECT pg_catalog.setval('holdfast.flush_mark', 1)
- WHERE pg_catalog.current_setting('synchronous_standby_names') = '';
+SELECT v.version FROM holdfast.schema_version v WHERE v.version = 1 FOR KEY SHARE;
 
 -- name: is_at_work
 -- Whether a session works on what it was asked: not one that waits for its client to send, or to read. A pooler tells its

@@ -96,13 +96,13 @@ SELECT m.id, m.lane, m.run_at, m.created_at FROM made m;
 -- whose caches are cold, where each parameter, array and function counts; run_odd finds out by itself whether its id tells the
 -- time. Served by the unique index of workflow. Serves: a trigger alone in its flush.
 -- only: postgres
--- takes: one (tenant int, id uuid, workflow text, priority int, input text, trace text, actor text)
+-- takes: one (tenant int, id uuid, workflow text, priority int, input text, trace text, actor text, deferred bool)
 -- gives: (id uuid, lane int, run_at bigint, now bigint)
 WITH made AS (
     INSERT INTO holdfast.run (tenant_id, id, workflow_id, lane, priority, run_at, timeout_at, input, trace, actor, event_seq,
-        created_at, updated_at, definition_hash)
+        created_at, updated_at, definition_hash, deferred)
     SELECT $1, $2, w.id, w.lane, $4, t.now, t.now + w.timeout, $5, $6, $7, 1, t.now, t.now,
-           w.definition_hash
+           w.definition_hash, $8
       FROM (SELECT holdfast.now() AS now OFFSET 0) t
       JOIN holdfast.tenant e ON e.id = $1 AND NOT e.disabled
       JOIN holdfast.workflow w ON w.tenant_id = $1 AND w.name = $3

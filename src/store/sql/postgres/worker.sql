@@ -41,12 +41,12 @@ SELECT w.name, w.tenants, w.serves, w.host, w.pid, w.program, w.threads, w.runni
  ORDER BY w.expires_at > holdfast.now() DESC, w.name LIMIT 10000;
 
 -- name: notify_workers
--- Wakes sleeping workers, after the data's commit and only if one says that it is idle: NOTIFY serialises commits.
--- Serves: every flush that made work.
+-- Wakes sleeping workers, after the data's commit and only if one says that it is idle: NOTIFY serialises commits. Tells
+-- whether the disk is all that a commit waits for. Serves: every flush that made work.
 -- only: postgres
 -- takes: one (channel text, payload text)
 -- gives: nothing
-SELECT pg_notify($1, $2) WHERE EXISTS (SELECT 1 FROM holdfast.worker w WHERE w.idle);
+SELECT pg_notify($1, $2), current_setting('synchronous_standby_names') = '' WHERE EXISTS (SELECT 1 FROM holdfast.worker w WHERE w.idle);
 
 -- name: notify_runs
 -- Tells those who wait for runs. Serves: commits of watched runs.

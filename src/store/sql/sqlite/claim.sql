@@ -11,7 +11,7 @@
 --   text, current_step text, waiting_kind text, waiting_token text, waiting_until bigint, wait_count int, last_worker
 --   text, subject text, reference text, tags text, partition text, trace text, actor text, parent uuid, root uuid,
 --   timeout_at bigint, created_at bigint, started_at bigint, lease bigint, retry_base bigint, retry_cap bigint,
---   dead_letter text, now bigint, not_on_disk bigint)
+--   dead_letter text, now bigint, deferred bool)
 UPDATE run
    SET status = 1, claimed_from = status, due_at = run_at, version = version + 1, attempt = attempt + 1,
        event_seq = event_seq + 1, leased_by = ?3, started_at = coalesce(started_at, holdfast_now()),
