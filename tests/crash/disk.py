@@ -58,7 +58,10 @@ def begun(scene):
 
 
 def stop_between(scene, disk):
-    """Until the disk keeps a trigger waiting whose run can be seen; returns that run."""
+    """Triggers, with a worker at hand, until the disk keeps a trigger waiting whose run can be seen; returns that run."""
+    scene.worker()
+    wait_until(lambda: scene.lines("started"), "the worker is there")
+    scene.trigger("k", "-n", "-p", 100, "-i", QUICK)
     for _ in range(TRIES):
         wait_until(lambda: runs(scene) == begun(scene) == set(scene.accepted().values()), "all is done so far")
         disk.shut()
@@ -74,9 +77,6 @@ def stop_between(scene, disk):
 def nobody_acts_on_a_run_that_is_not_on_disk(directory, kind):
     disk = Disk(directory)
     with Scene(directory, kind, store=SlowPostgres(directory, disk)) as scene:
-        scene.worker()
-        wait_until(lambda: scene.lines("started"), "the worker is there")
-        scene.trigger("k", "-n", "-p", 100, "-i", QUICK)
         run = stop_between(scene, disk)
         wait_until(lambda: scene.store.waiting("COMMIT"), "its claim waits for the disk, too")
         time.sleep(LONG_ENOUGH)
@@ -93,9 +93,6 @@ def nobody_acts_on_a_run_that_is_not_on_disk(directory, kind):
 def a_run_that_was_seen_is_accepted_though_the_server_ends_before_it_is_on_disk(directory, kind):
     disk = Disk(directory)
     with Scene(directory, kind, store=SlowPostgres(directory, disk)) as scene:
-        scene.worker()
-        wait_until(lambda: scene.lines("started"), "the worker is there")
-        scene.trigger("k", "-n", "-p", 100, "-i", QUICK)
         run = stop_between(scene, disk)
         scene.store.kill()
         disk.open()
