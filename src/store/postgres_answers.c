@@ -59,7 +59,7 @@ static hf_code take_error(struct hf__conn *conn, const struct hf__postgres_owed 
 {
     hf_code code = hf__postgres_fail(err, result, conn->pg, owed_name(conn, owed));
     const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
-    if (owed->stmt == HF__STMT_NOTIFY_EARLY)
+    if (owed->stmt == HF__STMT_NOTIFY_EARLY && code != HF_UNAVAILABLE)
         atomic_store(&conn->db->has_no_places, true);
     /* A wake-up whose preparation failed may be sent again before that is known. */
     if (sqlstate && owed->forgiven && is_about_preparing(sqlstate))
