@@ -53,8 +53,9 @@ static bool is_on_disk(const struct hf__batch *batch)
 hf_code hf__claim_await_disk(struct hf__batch *batch, hf_error *err)
 {
     int64_t began = hf__monotonic_us(), waited = 0;
+    bool waits = batch->disk.out.nrows > 0 && batch->claims[0].out.nrows > 0;
     hf_code code = HF_OK;
-    while (code == HF_OK && batch->disk.out.nrows > 0 && !is_on_disk(batch) && waited < LOOK_FOR) {
+    while (code == HF_OK && waits && !is_on_disk(batch) && waited < LOOK_FOR) {
         if (waited > LOOK_AT_ONCE)
             nanosleep(&(struct timespec){ .tv_nsec = waited * 1000 / 8 }, NULL);
         code = hf__claim_ask_disk(batch, err);

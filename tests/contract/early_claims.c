@@ -302,7 +302,8 @@ static void a_worker_may_stop_while_a_claim_that_will_fail_is_open(void **state)
 
 /* ---- What is handed out early ---- */
 
-static int told_with; /* runs; -1: nothing was told */
+static int told_with;  /* runs; -1: nothing was told */
+static size_t claimed; /* runs, told or not */
 
 static void note_told(struct hf__op *op, void *arg)
 {
@@ -329,7 +330,7 @@ static int apply_early(hf_id run, struct hf__op *op)
     foretell_next(COMMIT_WORKS, NULL);
     hf__engine_apply(fx.client->engine, op, 1);
     assert_int_equal(op->code, HF_OK);
-    assert_true(op->claim.claims->count > 0);
+    claimed = op->claim.claims->count;
     hf__arena_free(&arena);
     return told_with;
 }
@@ -338,15 +339,21 @@ static int apply_early(hf_id run, struct hf__op *op)
 static int claim_early(hf_id run, int hands, int suspect_attempts)
 {
     struct hf__op op = { .claim = { .hands = hands, .suspect_attempts = suspect_attempts } };
-    return apply_early(run, &op);
+    int told = apply_early(run, &op);
+    assert_true(claimed > 0);
+    return told;
 }
+
+static hf_id taken_by_another;
 
 /* Claims a run that it has heard of, and up to where it was written. */
 static int claim_heard(hf_id run, int64_t place)
 {
     struct hf__op op = { .tenant = fx.client->tenant_id,
                          .claim = { .hands = 2, .run = run, .place = place } };
-    return apply_early(run, &op);
+    int told = apply_early(run, &op);
+    assert_int_equal(claimed, hf_id_equal(run, taken_by_another) ? 0 : 1);
+    return told;
 }
 
 static void as_many_runs_as_hands_are_idle_are_handed_out_early(void **state)
@@ -429,6 +436,21 @@ static void a_run_that_is_heard_of_is_handed_out_once_it_is_on_disk(void **state
     when_disk_is_asked(NULL);
 }
 
+/* Of several that were woken for one run, only the one that gets it has something to wait for. */
+static void who_does_not_get_the_run_does_not_wait_for_the_disk(void **state)
+{
+    (void)state;
+    if (fx.backend != BACKEND_POSTGRES)
+        skip();
+    taken_by_another = deferred_run();
+    claim();
+    looks = 0;
+    when_disk_is_asked(count_look);
+    assert_int_equal(claim_heard(taken_by_another, NEVER), -1);
+    assert_int_equal(looks, 1);
+    when_disk_is_asked(NULL);
+}
+
 static void a_run_that_may_not_be_on_disk_is_not_handed_out_early(void **state)
 {
     hf_trigger_spec keyed = spec_of(WORK);
@@ -460,6 +482,7 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(a_run_that_may_have_killed_its_worker_is_not_handed_out_early),
     CONTRACT_TEST(a_run_with_mail_or_steps_is_not_handed_out_early),
     CONTRACT_TEST(a_run_that_is_heard_of_is_handed_out_once_it_is_on_disk),
+    CONTRACT_TEST(who_does_not_get_the_run_does_not_wait_for_the_disk),
     CONTRACT_TEST(a_run_that_may_not_be_on_disk_is_not_handed_out_early),
 };
 CONTRACT("early_claims", tests)
