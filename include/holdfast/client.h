@@ -226,6 +226,8 @@ HF_PUBLIC hf_code hf_bulk_part(hf_client *client, hf_bulk_result *out, char next
                                const hf_filter *filter, hf_action action, const hf_change *change,
                                hf_bulk_progress progress, void *arg, hf_error *err) HF_MUST_CHECK;
 
+/* A signal to a run. Types child, continue, retry, task and timer are the engine's own, as are ids that begin with "child:",
+ * "requeue:" or "timer:": HF_INVALID. */
 typedef struct hf_signal_spec {
     int version;         /* HF_SIGNAL_VERSION */
     const char *id;      /* dropped if the run has seen it; NULL: a new one is made */

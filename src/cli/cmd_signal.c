@@ -15,7 +15,8 @@ static struct {
 static const struct cli_option options[] = {
     CLI_OPT(TEXT, 0, "id", "ID", "the signal's identity: a second one with it is dropped",
             .value = &args.id),
-    CLI_OPT(TEXT, 0, "type", "TYPE", "its type; default external", .value = &args.type),
+    CLI_OPT(TEXT, 0, "type", "TYPE", "its type, for handlers that look at it; default external",
+            .value = &args.type),
     CLI_OPT(TEXT, 0, "token", "TOKEN", "ignored unless the run waits with this token",
             .value = &args.token),
     CLI_OPT(NUMBER, 0, "revision", "N", "refuse if the run's revision is another",

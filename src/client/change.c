@@ -62,7 +62,8 @@ static hf_code send_signal(hf_client *client, hf_id run, const hf_signal_spec *s
 hf_code hf_signal(hf_client *client, hf_id run, const hf_signal_spec *spec, bool *duplicate,
                   hf_error *err)
 {
-    return send_signal(client, run, spec, false, duplicate, err);
+    hf_code code = hf__check_sender(spec, err);
+    return code == HF_OK ? send_signal(client, run, spec, false, duplicate, err) : code;
 }
 
 hf_code hf__steer(hf_client *client, hf_id run, const hf_signal_spec *spec, hf_error *err)

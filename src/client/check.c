@@ -247,6 +247,29 @@ hf_code hf__check_trigger(const hf_trigger_spec *spec, size_t max_payload, hf_er
     return code == HF_OK ? check_tags(spec, err) : code;
 }
 
+/* Mail of these types tells what has happened in the store: who could send it could answer for a person. */
+static const char *const engine_types[] = { "child", "continue", "retry", "task", "timer" };
+
+/* Mail that the engine writes has ids that follow from what it tells: who took one first would have it dropped. */
+static const char *const engine_ids[] = { "child:", "requeue:", "timer:" };
+
+hf_code hf__check_sender(const hf_signal_spec *spec, hf_error *err)
+{
+    for (size_t i = 0; spec->type && i < sizeof engine_types / sizeof *engine_types; i++)
+        if (strcmp(spec->type, engine_types[i]) == 0)
+            return hf__fail(err, HF_INVALID,
+                            "signals of type \"%s\" are the engine's own: leave the type away, or "
+                            "choose another; a task is answered by completing it",
+                            spec->type);
+    for (size_t i = 0; spec->id && i < sizeof engine_ids / sizeof *engine_ids; i++)
+        if (strncmp(spec->id, engine_ids[i], strlen(engine_ids[i])) == 0)
+            return hf__fail(
+                err, HF_INVALID,
+                "signal ids that begin with \"%s\" are the engine's own: choose another",
+                engine_ids[i]);
+    return HF_OK;
+}
+
 hf_code hf__check_signal(const hf_signal_spec *spec, size_t max_payload, hf_error *err)
 {
     hf_code code = hf__check_version("hf_signal_spec", spec->version, HF_SIGNAL_VERSION, err);
@@ -254,10 +277,6 @@ hf_code hf__check_signal(const hf_signal_spec *spec, size_t max_payload, hf_erro
         code = hf__label_check("signal name", spec->name ? spec->name : "", HF__MAX_LABEL, err);
     if (code == HF_OK)
         code = hf__check_optional_label("signal id", spec->id, err);
-    if (code == HF_OK && spec->id &&
-        (strncmp(spec->id, "child:", 6) == 0 || strncmp(spec->id, "timer:", 6) == 0))
-        code = hf__fail(err, HF_INVALID,
-                        "signal ids that begin with \"child:\" or \"timer:\" are the engine's own");
     if (code == HF_OK && spec->type)
         code = hf__name_check("signal type", spec->type, err);
     if (code == HF_OK)

@@ -27,6 +27,8 @@ bool hf__trace_valid(const char *text);
 hf_code hf__check_weight(const char *flow_key, int weight, hf_error *err);
 hf_code hf__check_trigger(const hf_trigger_spec *spec, size_t max_payload, hf_error *err);
 hf_code hf__check_signal(const hf_signal_spec *spec, size_t max_payload, hf_error *err);
+/* What others send must not look like the engine's own mail. */
+hf_code hf__check_sender(const hf_signal_spec *spec, hf_error *err);
 hf_code hf__check_change(const hf_change *change, hf_error *err);
 hf_code hf__check_filter(const hf_filter *filter, hf_error *err);
 hf_code hf__check_workflow(const hf_workflow *workflow, unsigned mask, hf_error *err);

@@ -292,6 +292,8 @@ teardown()
     [ "$(jq .duplicate <<<"$output")" = false ]
     run -0 holdfast signal "$id" approval '{"by":"kim"}' --id s-1 --json -q
     [ "$(jq .duplicate <<<"$output")" = true ]
+    run -2 --separate-stderr holdfast signal "$id" approval --type task
+    [[ $stderr == *'"task" are the engine'* ]]
     run -2 holdfast signal "$id" approval '{'
     [[ "$output" == *"payload is not JSON"* ]]
     run -3 holdfast signal 00000000-0000-7000-8000-000000000001 approval

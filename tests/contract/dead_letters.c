@@ -257,6 +257,40 @@ static void a_letter_with_a_stale_token_is_not_requeued_and_stays(void **state)
     assert_int_equal(letters_of(run)->count, 1);
 }
 
+/* Nobody else can send mail of this type, but what lay there is put back as it was. */
+static void a_requeued_answer_of_a_person_is_an_answer_again(void **state)
+{
+    hf_new_task task = { .name = "approval", .token = "token-1" };
+    hf_task_page *tasks = NULL;
+    hf_id run = trigger(WORK);
+    hf_transition t = turn_of(claim(), HF_TURN_WAIT);
+    (void)state;
+    t.waiting_kind = "task";
+    t.waiting_token = "token-1";
+    t.tasks = &task;
+    t.task_count = 1;
+    commit(&t);
+    assert_ok(hf_task_list(fx.client, &tasks, NULL, &fx.error));
+    assert_ok(hf_task_complete(fx.client, tasks->items[0].id, "approved", "7", 0, &fx.error));
+    hf_task_page_free(tasks);
+    const hf_claimed *held = claim();
+    const char *answer = text_of("%s", held->mail[0].payload);
+    const char *id = text_of("%s", held->mail[0].id);
+    t = turn_of(held, HF_TURN_RETRY);
+    commit(&t);
+    blame_to_death(id);
+    t = turn_of(claim(), HF_TURN_WAIT);
+    t.waiting_kind = "task";
+    t.waiting_token = "token-1";
+    commit(&t);
+    assert_ok(hf_dead_letter_requeue(fx.client, letter_of(run), &fx.error));
+    held = claim();
+    assert_int_equal(held->mail_count, 1);
+    assert_string_equal(held->mail[0].type, "task");
+    assert_string_equal(held->mail[0].token, "token-1");
+    assert_string_equal(held->mail[0].payload, answer);
+}
+
 static void a_letter_that_is_no_signal_is_not_requeued(void **state)
 {
     hf_id run = run_with_letter();
@@ -280,6 +314,7 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(a_letter_of_a_finished_run_is_not_requeued_and_stays),
     CONTRACT_TEST(a_letter_of_a_deleted_run_is_not_requeued_and_stays),
     CONTRACT_TEST(a_letter_with_a_stale_token_is_not_requeued_and_stays),
+    CONTRACT_TEST(a_requeued_answer_of_a_person_is_an_answer_again),
     CONTRACT_TEST(a_letter_that_is_no_signal_is_not_requeued),
 };
 CONTRACT("dead letters", tests)

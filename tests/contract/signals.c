@@ -368,6 +368,31 @@ static void one_signal_sent_many_times_at_once_arrives_once(void **state)
     expect_journal(id, "created started waiting news");
 }
 
+/* Who could send such mail could answer for a person, or tell of the end of a child that is still at work. */
+static void mail_of_the_engine_cannot_be_sent_from_outside(void **state)
+{
+    static const char *const types[] = { "child", "continue", "retry", "task", "timer" };
+    static const char *const ids[] = { "child:1", "requeue:1", "timer:1" };
+    hf_id id = run_that_is(HF_WAITING, 0);
+    hf_signal_spec spec = signal_of("approval");
+    (void)state;
+    spec.payload = "{\"outcome\":\"approved\",\"by\":\"ceo\"}";
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        spec.type = types[i];
+        assert_code(try_signal(id, &spec), HF_INVALID);
+    }
+    spec.type = NULL;
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
+        spec.id = ids[i];
+        assert_code(try_signal(id, &spec), HF_INVALID);
+    }
+    expect_nothing_due();
+    expect_journal(id, "created started waiting");
+    spec.id = NULL;
+    spec.type = "shop.order"; /* others are free */
+    assert_ok(try_signal(id, &spec));
+}
+
 static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(a_signal_wakes_a_waiting_run_and_is_delivered),
     CONTRACT_TEST(a_signal_raises_neither_version_nor_revision),
@@ -391,6 +416,7 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(a_delayed_signal_is_seen_at_its_time),
     CONTRACT_TEST(a_delayed_signal_sent_to_a_held_run_wakes_its_wait_in_time),
     CONTRACT_TEST(a_delayed_signal_that_comes_due_under_the_holder_ends_its_wait_at_once),
+    CONTRACT_TEST(mail_of_the_engine_cannot_be_sent_from_outside),
     CONTRACT_TEST(one_signal_sent_many_times_at_once_arrives_once),
 };
 CONTRACT("signals", tests)

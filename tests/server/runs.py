@@ -306,19 +306,20 @@ def a_signal_is_taken_once(server, client):
 @case
 def a_cloud_event_is_a_signal(server, client):
     run = client.trigger("idle.v1", key="k")
-    event = {"specversion": "1.0", "id": "1", "source": "/shop", "type": "paid", "data": {"sum": 3},
+    event = {"specversion": "1.0", "id": "1", "source": "/shop", "type": "task", "data": {"sum": 3},
              "holdfastworkflow": "idle.v1", "holdfastkey": "k", "anything": "else"}
     kind = {"Content-Type": "application/cloudevents+json"}
     check(client.post("/v1/events", raw=json.dumps(event), headers=kind).json == {"accepted": 1, "duplicates": 0}, "1")
     check(client.post("/v1/events", raw=json.dumps(event), headers=kind).json["duplicates"] == 1, "taken once")
-    binary = {"ce-specversion": "1.0", "ce-id": "2", "ce-source": "/shop", "ce-type": "paid", "ce-holdfastrun": run,
-              "Content-Type": "application/json"}
+    binary = {"ce-specversion": "1.0", "ce-id": "2", "ce-source": "/shop", "ce-type": "timer", "ce-holdfastrun": run,
+              "ce-holdfasttype": "task", "Content-Type": "application/json"}
     check(client.post("/v1/events", raw='{"sum":4}', headers=binary).status == 202, "binary mode")
     batch = {"Content-Type": "application/cloudevents-batch+json"}
     check(client.post("/v1/events", raw=json.dumps([event, {**event, "id": "3"}]), headers=batch).json ==
           {"accepted": 2, "duplicates": 1}, "a batch")
-    names = [line["name"] for line in client.get(f"/v1/runs/{run}/events").json["items"] if line["kind"] == "signal"]
-    check(len(names) == 3, names)
+    lines = [line for line in client.get(f"/v1/runs/{run}/events").json["items"] if line["kind"] == "signal"]
+    check(len(lines) == 3, lines)
+    check({line["data"]["type"] for line in lines} == {"external"}, "whatever they say, they come from outside")
     del event["holdfastkey"]
     check(client.post("/v1/events", raw=json.dumps(event), headers=kind).status == 400, "nobody is meant")
 

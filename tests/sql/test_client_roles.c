@@ -71,6 +71,29 @@ static void a_client_role_cannot_act_in_another_tenant(void **state)
         1);
 }
 
+/* A task's answer, a child's end and so on come as mail of these types. */
+static void a_client_role_cannot_answer_for_a_person(void **state)
+{
+    static const char *const types[] = { "child", "continue", "retry", "task", "timer" };
+    static const char *const ids[] = { "child:1", "requeue:1", "timer:1" };
+    static const char *const payloads[] = { "'{}'", "'{}'::json", "'{}'::jsonb" };
+    (void)state;
+    int64_t before = pg_number(scratch.pg, "SELECT count(*) FROM holdfast.event");
+    for (size_t i = 0; i < COUNT(payloads); i++) {
+        for (size_t j = 0; j < COUNT(types); j++)
+            assert_string_equal(
+                pg_refusal(acme, "SELECT holdfast.signal('%s', 'approval', %s, type => '%s')", ours,
+                           payloads[i], types[j]),
+                "HF001");
+        for (size_t j = 0; j < COUNT(ids); j++)
+            assert_string_equal(
+                pg_refusal(acme, "SELECT holdfast.signal('%s', 'approval', %s, id => '%s')", ours,
+                           payloads[i], ids[j]),
+                "HF001");
+    }
+    assert_int_equal(pg_number(scratch.pg, "SELECT count(*) FROM holdfast.event"), before);
+}
+
 static void a_client_role_steers_no_schedule(void **state)
 {
     (void)state;
@@ -431,6 +454,7 @@ int main(void)
         CLIENTS_TEST(a_client_role_sees_its_tenant_and_nothing_else),
         CLIENTS_TEST(a_client_role_acts_in_its_tenant_without_naming_it),
         CLIENTS_TEST(a_client_role_cannot_act_in_another_tenant),
+        CLIENTS_TEST(a_client_role_cannot_answer_for_a_person),
         CLIENTS_TEST(a_client_role_steers_no_schedule),
         CLIENTS_TEST(a_disabled_tenants_client_triggers_nothing),
         CLIENTS_TEST(a_reader_reads_and_does_nothing),

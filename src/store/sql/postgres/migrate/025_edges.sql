@@ -1,0 +1,98 @@
+-- ---- Mail of the engine's own ----
+
+-- What others send must not look like it: who could send mail of these types could answer for a person, and who took one of
+-- these ids first would have the engine's mail dropped.
+CREATE OR REPLACE FUNCTION holdfast.check_sender(type text, id text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF type IN ('child', 'continue', 'retry', 'task', 'timer') THEN
+        PERFORM holdfast.refuse('HF001', format('signals of type "%s" are the engine''s own', type),
+                                'Leave the type away, or choose another; a task is answered by completing it.');
+    ELSIF id ~ '^(child|requeue|timer):' THEN
+        PERFORM holdfast.refuse('HF001', format('signal ids that begin with "%s:" are the engine''s own', split_part(id, ':', 1)),
+                                'Choose another id.');
+    END IF;
+END $$;
+
+-- Puts one more input into a run's mailbox and wakes the run. False: a signal with this id arrived before, and
+-- nothing was done.
+CREATE OR REPLACE FUNCTION holdfast.signal(
+    run               uuid,
+    name              text,
+    payload           text     DEFAULT 'null',     -- JSON
+    id                text     DEFAULT NULL,       -- dropped if the run has seen it; null: a new one is made
+    token             text     DEFAULT NULL,       -- ignored as stale unless the run waits with this token
+    delay             interval DEFAULT NULL,       -- until the run sees it
+    expected_revision bigint   DEFAULT NULL,       -- refused if the run has another one
+    type              text     DEFAULT 'external',
+    tenant            text     DEFAULT 'default'
+) RETURNS boolean LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp SET jit = off SET plan_cache_mode = force_generic_plan
+    SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_bitmapscan = off AS $$
+DECLARE
+    tenant_no int;
+    target    record;
+    now       bigint := holdfast.now();
+    visible   bigint;
+    stale     boolean;
+    earlier   boolean;
+BEGIN
+    PERFORM holdfast.check_label('signal name', coalesce(name, ''));
+    PERFORM holdfast.check_label('signal id', id);
+    PERFORM holdfast.check_name('signal type', type);
+    PERFORM holdfast.check_sender(type, id);
+    PERFORM holdfast.check_label('token', token);
+    PERFORM holdfast.check_json('payload', payload);
+    PERFORM holdfast.check_range('expected_revision', expected_revision, 0, 2147483647);
+    PERFORM holdfast.check_duration('delay', delay);
+    tenant_no := holdfast.find_tenant(tenant, true);
+    id := coalesce(id, holdfast.new_id()::text);
+
+    SELECT r.lane, r.status, r.watched, r.version, r.revision, r.event_seq, r.run_at, r.due_at, r.waiting_kind,
+           r.waiting_token, r.deleted_at, w.name AS workflow
+      INTO target
+      FROM holdfast.run r JOIN holdfast.workflow w ON w.id = r.workflow_id
+     WHERE r.tenant_id = tenant_no AND r.id = signal.run
+       FOR NO KEY UPDATE OF r;
+    IF target.lane IS NULL OR target.deleted_at IS NOT NULL THEN
+        PERFORM holdfast.refuse('HF003', format('there is no run %s: it does not exist or was deleted', run),
+                                'Look for it in holdfast.runs; a run of another tenant is named with tenant =>.');
+    ELSIF EXISTS (SELECT 1 FROM holdfast.signal s WHERE s.run_id = signal.run AND s.id = signal.id) THEN
+        RETURN false;
+    ELSIF starts_with(target.workflow, 'holdfast.') THEN
+        PERFORM holdfast.refuse('HF007', format('the run is the engine''s own (%s)', target.workflow),
+                                'Change the schedule or the subscription instead.');
+    ELSIF nullif(expected_revision, 0) <> target.revision THEN
+        PERFORM holdfast.refuse('HF009', format('the run is at revision %s, not %s', target.revision, expected_revision),
+                                'Read it again.');
+    ELSIF target.status >= 4 THEN
+        PERFORM holdfast.refuse('HF007', format('the run has finished (%s)', holdfast.status_name(target.status)),
+                                'A finished run takes no more signals.');
+    END IF;
+
+    visible := now + coalesce(holdfast.as_us(delay), 0);
+    stale := token IS NOT NULL AND token IS DISTINCT FROM target.waiting_token
+             AND (target.status = 2 OR (target.status = 3 AND target.waiting_kind IS NOT NULL));
+    earlier := NOT stale AND ((target.status IN (0, 2) AND (target.run_at IS NULL OR visible < target.run_at))
+                              OR (target.status = 3 AND (target.due_at IS NULL OR visible < target.due_at)));
+    UPDATE holdfast.run r
+       SET event_seq = r.event_seq + 1, updated_at = now, has_mail = r.has_mail OR NOT stale,
+           run_at = CASE WHEN earlier AND r.status <> 3 THEN visible ELSE r.run_at END,
+           due_at = CASE WHEN earlier AND r.status = 3 THEN visible ELSE r.due_at END
+     WHERE r.tenant_id = tenant_no AND r.id = signal.run;
+    PERFORM holdfast.journal(tenant_no, run, target.event_seq + 1, target.version, 4, name, session_user,
+                             format('{"id":%s,"type":"%s"%s}', to_json(id), type,
+                                    CASE WHEN stale THEN ',"stale":true' ELSE '' END));
+    IF NOT stale THEN
+        INSERT INTO holdfast.signal (tenant_id, run_id, id, type, name, payload, token, sender, expected_revision,
+                                     occurred_at, visible_at)
+        VALUES (tenant_no, signal.run, signal.id, signal.type, signal.name, signal.payload, signal.token,
+                session_user, nullif(signal.expected_revision, 0), now, visible);
+    END IF;
+    IF earlier AND target.status <> 3 THEN
+        PERFORM holdfast.wake_lane(target.lane, visible);
+    END IF;
+    IF target.watched >= 2 THEN
+        PERFORM holdfast.wake_watchers(run);
+    END IF;
+    RETURN true;
+END $$;
