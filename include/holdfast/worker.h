@@ -105,16 +105,21 @@ typedef struct hf_exec_options {
     const char *const *argv; /* the program and its arguments, NULL last; run without a shell */
     int64_t time_limit;      /* us; 0: none but the run's deadline */
     size_t max_output;       /* bytes of stdout; default the client's max_payload */
+    /* Added to its environment: "NAME", with this process's value, or "NAME=VALUE". Without it the program finds PATH, HOME,
+     * LANG, LC_*, TZ, TMPDIR, USER, SHELL, TERM and what the run is; nothing else, so no password either. */
+    const char *const *env;
+    size_t env_count;
 } hf_exec_options;
 
-#define HF_EXEC_OPTIONS_VERSION 1
+#define HF_EXEC_OPTIONS_VERSION 2 /* 2: env */
 #define HF_EXEC_OPTIONS_INIT                                                                       \
     {                                                                                              \
-        HF_EXEC_OPTIONS_VERSION, NULL, 0, 0                                                        \
+        HF_EXEC_OPTIONS_VERSION, NULL, 0, 0, NULL, 0                                               \
     }
 
 /* Serves a pattern by a program: input on stdin, result on stdout (JSON, or text that becomes a JSON string),
- * exit 75: try again later, 78: failed for good, other non-zero: failure with stderr's tail as the error. The program can
+ * exit 75: try again later, 78: failed for good, other non-zero: failure with stderr's tail as the error. What it left running
+ * when it ends is killed. The program can
  * remember steps and wait by calling `holdfast step` and its kin, which reach this worker through HOLDFAST_RUN_SOCKET. */
 HF_PUBLIC hf_code hf_worker_exec(hf_worker *worker, const char *pattern,
                                  const hf_exec_options *options, hf_error *err) HF_MUST_CHECK;

@@ -187,7 +187,6 @@ static int serve(struct cli_session *session, int count, char **operands)
         return cli_fail(session, &err);
     if (!cli_open(session, &status))
         return status;
-    setenv("HOLDFAST_STORE", session->store, 1);
     hf_code code = start_server(&server, session, &log, texts, &err);
     if (code == HF_OK && !args.no_worker)
         code = start_working(&working, session, &log, &err);

@@ -6,7 +6,6 @@
 #include "server/server.h"
 
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const char *metrics_at;
@@ -120,8 +119,6 @@ static int worker(struct cli_session *session, int count, char **operands)
         return nothing_to_run(session);
     if (!cli_open(session, &status))
         return status;
-    /* For programs that trigger or read runs themselves; the tenant is the run's. */
-    setenv("HOLDFAST_STORE", session->store, 1);
     return work(session);
 }
 

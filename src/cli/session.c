@@ -61,6 +61,12 @@ static bool open_store(struct cli_session *session, bool no_migrate, int *status
 {
     if (session->client)
         return true;
+    if (session->store == default_store && getenv("HOLDFAST_RUN_SOCKET")) {
+        *status = cli_failf(session, HF_INVALID,
+                            "this program was not given the worker's store: start the worker with "
+                            "--give-store, or name a store by --store");
+        return false;
+    }
     if (is_missing(session)) {
         *status = cli_failf(session, HF_UNAVAILABLE,
                             "no such store: %sthere is no file \"%.300s\"; `holdfast migrate` "

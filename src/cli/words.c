@@ -4,13 +4,9 @@
 #include "util/alloc.h"
 #include "util/error.h"
 
-#include <limits.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 static bool is_blank(char c)
 {
@@ -67,26 +63,4 @@ hf_code cli_words_split(char ***out, const char *text, hf_error *err)
     words[count] = NULL;
     *out = words;
     return HF_OK;
-}
-
-static bool is_program(const char *path)
-{
-    struct stat about;
-    return access(path, X_OK) == 0 && stat(path, &about) == 0 && S_ISREG(about.st_mode);
-}
-
-bool cli_program_exists(const char *name)
-{
-    if (strchr(name, '/'))
-        return is_program(name);
-    const char *folder = getenv("PATH");
-    while (folder && *folder) {
-        char path[PATH_MAX];
-        size_t length = strcspn(folder, ":");
-        int written = snprintf(path, sizeof path, "%.*s/%s", (int)length, folder, name);
-        if (written > 0 && (size_t)written < sizeof path && is_program(path))
-            return true;
-        folder += length + (folder[length] == ':');
-    }
-    return false;
 }

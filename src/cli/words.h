@@ -5,13 +5,8 @@
 
 #include <holdfast/error.h>
 
-#include <stdbool.h>
-
 /* Splits at blanks. 'single' and "double" quotes keep blanks; a backslash keeps the next character (in double quotes
  * only \" and \\, in single quotes none). Nothing is expanded. `*out` ends with NULL and is one block: free(*out). */
 hf_code cli_words_split(char ***out, const char *text, hf_error *err) HF_MUST_CHECK;
-
-/* Whether a program can be started by this name: a path, or a file in one of PATH's folders. */
-bool cli_program_exists(const char *name);
 
 #endif

@@ -4,7 +4,9 @@
 
 #include "cli/words.h"
 #include "util/alloc.h"
+#include "util/buffer.h"
 #include "util/error.h"
+#include "worker/exec_fault.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,10 +14,10 @@
 #define DEFAULT_PATTERN "default.*"
 
 static struct {
-    struct cli_texts execs, prefixes, tenants;
+    struct cli_texts execs, env, prefixes, tenants;
     int64_t exec_limit, threads, poll, stop_limit;
     const char *name;
-    bool no_dispatch;
+    bool give_store, no_dispatch;
 } args;
 
 const struct cli_option cli_work_options[] = {
@@ -25,6 +27,13 @@ const struct cli_option cli_work_options[] = {
             .value = &args.execs),
     CLI_OPT(DURATION, 0, "exec-limit", "DURATION", "end a COMMAND that takes longer",
             .value = &args.exec_limit, .min = -1),
+    CLI_OPT(TEXTS, 0, "env", "NAME[=VALUE]",
+            "a variable for COMMAND, with the worker's own value if none is given; may be repeated",
+            .value = &args.env),
+    CLI_OPT(SWITCH, 0, "give-store", NULL,
+            "let COMMAND open the store itself: HOLDFAST_STORE, with its password, is in its "
+            "environment",
+            .value = &args.give_store),
     CLI_OPT(TEXTS, 0, "prefix", "PREFIX",
             "claim the workflows whose name begins so, as in billing.; may be repeated",
             .value = &args.prefixes),
@@ -107,9 +116,9 @@ static hf_code split_command(char ***words, const char *text, const char *comman
         return hf__fail(err, code, "--exec \"%.100s\": %s", text, err->message);
     if (!(*words)[0] || !(*words)[0][0])
         return hf__fail(err, HF_INVALID, "--exec \"%.100s\" names no program", text);
-    if (!cli_program_exists((*words)[0]))
-        return hf__fail(err, HF_INVALID, "--exec \"%.100s\": there is no program \"%.200s\"", text,
-                        (*words)[0]);
+    char fault[HF__EXEC_FAULT];
+    if (hf__exec_find_fault((*words)[0], fault, sizeof fault))
+        return hf__fail(err, HF_INVALID, "--exec \"%.100s\": %s", text, fault);
     return HF_OK;
 }
 
@@ -129,6 +138,8 @@ static hf_code add_exec(const struct cli_session *session, hf_worker *worker, co
         hf_exec_options exec = HF_EXEC_OPTIONS_INIT;
         exec.argv = (const char *const *)*words;
         exec.time_limit = args.exec_limit;
+        exec.env = args.env.items;
+        exec.env_count = args.env.count;
         code = hf_worker_exec(worker, pattern, &exec, err);
     }
     free(pattern);
@@ -150,6 +161,19 @@ static hf_worker_options worker_options(struct cli_log *log)
     chosen.observer = cli_worker_log;
     chosen.observer_arg = log;
     return chosen;
+}
+
+/* Programs do not get the store, with its password, unless somebody wants that. */
+static hf_code give_store(const struct cli_session *session, hf_error *err)
+{
+    struct hf__buffer variable = { 0 };
+    const char **grown = hf__realloc(args.env.items, (args.env.count + 1) * sizeof *grown);
+    if (!grown)
+        return hf__nomem(err);
+    args.env.items = grown;
+    hf__buffer_addf(&variable, "HOLDFAST_STORE=%s", session->store);
+    args.env.items[args.env.count] = hf__buffer_take(&variable);
+    return args.env.items[args.env.count++] ? HF_OK : hf__nomem(err);
 }
 
 static hf_code add_execs(const struct cli_session *session, hf_worker *worker, char ***words,
@@ -188,6 +212,8 @@ hf_code cli_work_new(struct cli_work *out, struct cli_session *session, struct c
     *out = (struct cli_work){ .words = hf__calloc(args.execs.count + 1, sizeof *out->words) };
     hf_code code =
         out->words ? hf_worker_new(&out->worker, session->client, &chosen, err) : hf__nomem(err);
+    if (code == HF_OK && args.give_store)
+        code = give_store(session, err);
     if (code == HF_OK)
         code = add_execs(session, out->worker, out->words, err);
     if (code != HF_OK)

@@ -9,6 +9,8 @@
 #include "util/error.h"
 #include "util/json.h"
 #include "util/text.h"
+#include "worker/exec_env.h"
+#include "worker/exec_fault.h"
 #include "worker/process.h"
 #include "worker/script.h"
 
@@ -25,11 +27,11 @@
 
 struct hf__program {
     char **argv;
+    char **env; /* added to its environment */
+    size_t env_count;
     int64_t time_limit; /* us; 0: none */
     size_t max_output;
 };
-
-extern char **environ;
 
 /* ---- The program ---- */
 
@@ -41,6 +43,9 @@ void hf__program_free(void *arg)
     for (size_t i = 0; program->argv && program->argv[i]; i++)
         free(program->argv[i]);
     free(program->argv);
+    for (size_t i = 0; i < program->env_count; i++)
+        free(program->env[i]);
+    free(program->env);
     free(program);
 }
 
@@ -60,10 +65,27 @@ static hf_code copy_argv(struct hf__program *program, const char *const *argv, h
     return HF_OK;
 }
 
+static hf_code copy_env(struct hf__program *program, const hf_exec_options *options, hf_error *err)
+{
+    size_t count = options->version >= 2 ? options->env_count : 0; /* version 1 does not have it */
+    program->env = hf__calloc(count + 1, sizeof *program->env);
+    if (!program->env)
+        return hf__nomem(err);
+    for (size_t i = 0; i < count; i++) {
+        hf_code code = hf__exec_env_check(options->env[i], err);
+        if (code != HF_OK)
+            return code;
+        if (!(program->env[i] = hf__strdup(options->env[i])))
+            return hf__nomem(err);
+        program->env_count++;
+    }
+    return HF_OK;
+}
+
 hf_code hf__program_new(struct hf__program **out, const hf_exec_options *options,
                         size_t max_payload, hf_error *err)
 {
-    if (!options || options->version != HF_EXEC_OPTIONS_VERSION)
+    if (!options || options->version < 1 || options->version > HF_EXEC_OPTIONS_VERSION)
         return hf__fail(err, HF_INVALID, "start the options with HF_EXEC_OPTIONS_INIT");
     if (!options->argv || !options->argv[0] || !*options->argv[0])
         return hf__fail(err, HF_INVALID, "name the program to run");
@@ -78,50 +100,12 @@ hf_code hf__program_new(struct hf__program **out, const hf_exec_options *options
         program->max_output = options->max_output;
     hf_code code = copy_argv(program, options->argv, err);
     if (code == HF_OK)
+        code = copy_env(program, options, err);
+    if (code == HF_OK)
         *out = program;
     else
         hf__program_free(program);
     return code;
-}
-
-/* ---- Its environment ---- */
-
-static const char *const OURS[] = { "HOLDFAST_RUN_ID=",     "HOLDFAST_WORKFLOW=", "HOLDFAST_KEY=",
-                                    "HOLDFAST_ATTEMPT=",    "HOLDFAST_TENANT=",   "TRACEPARENT=",
-                                    "HOLDFAST_RUN_SOCKET=", "HOLDFAST_STEP_KEY=" };
-enum { OUR_COUNT = sizeof OURS / sizeof *OURS };
-
-static bool is_ours(const char *variable)
-{
-    for (size_t i = 0; i < OUR_COUNT; i++)
-        if (strncmp(variable, OURS[i], strlen(OURS[i])) == 0)
-            return true;
-    return false;
-}
-
-/* The worker's own environment and what the run is; what the run lacks is not set. NULL: no
- * memory. */
-static char **environment(struct hf__arena *arena, const hf_run *run, const char *socket)
-{
-    char id[HF_ID_TEXT], attempt[16];
-    size_t count = 0;
-    hf_id_format(run->id, id);
-    snprintf(attempt, sizeof attempt, "%d", run->attempt);
-    const char *values[OUR_COUNT] = { id,          run->workflow, run->key, attempt,
-                                      run->tenant, run->trace,    socket,   NULL };
-    while (environ[count])
-        count++;
-    char **env = hf__arena_calloc(arena, count + OUR_COUNT + 1, sizeof *env);
-    if (!env)
-        return NULL;
-    size_t kept = 0;
-    for (size_t i = 0; i < count; i++)
-        if (!is_ours(environ[i]))
-            env[kept++] = environ[i];
-    for (size_t i = 0; i < OUR_COUNT; i++)
-        if (values[i] && !(env[kept++] = hf__arena_printf(arena, "%s%s", OURS[i], values[i])))
-            return NULL;
-    return env;
 }
 
 /* ---- What its end means ---- */
@@ -217,6 +201,7 @@ static hf_code judge_exit(hf_ctx *ctx, const char *program, struct hf__process_r
 static hf_code judge(hf_ctx *ctx, const char *program, struct hf__process_result *result,
                      hf_error *err)
 {
+    char fault[HF__EXEC_FAULT];
     if (result->end == HF__PROCESS_EXITED)
         return judge_exit(ctx, program, result, err);
     hf__function_set_failure_aside(ctx);
@@ -227,8 +212,8 @@ static hf_code judge(hf_ctx *ctx, const char *program, struct hf__process_result
         return hf__fail(err, HF_HANDLER_FAILED, "%.100s was killed by signal %d", program,
                         result->number);
     case HF__PROCESS_NOT_STARTED:
-        return hf__fail(err, HF_HANDLER_FAILED, "%.200s cannot be run: %s", program,
-                        strerror(result->number));
+        return hf__fail(err, HF_HANDLER_FAILED, "%s",
+                        hf__exec_fault(program, result->number, fault, sizeof fault));
     case HF__PROCESS_LATE:
         return hf__fail(err, HF_HANDLER_FAILED, "%.100s was killed: it ran into its time limit",
                         program);
@@ -296,7 +281,8 @@ hf_code hf__program_handle(hf_ctx *ctx, const char *input, hf_error *err, void *
     struct hf__process_side side = { list_side, attend_side, script };
     struct hf__process_spec spec = {
         .argv = (const char *const *)program->argv,
-        .env = environment(&arena, &ctx->claimed->run, durable ? script->peers.path : NULL),
+        .env = hf__exec_env(&arena, program->env, program->env_count, &ctx->claimed->run,
+                            durable ? script->peers.path : NULL),
         .input = input,
         .input_length = strlen(input),
         .max_output = program->max_output,

@@ -212,16 +212,15 @@ static void drain(struct child *child, int which)
 
 /* ---- Waiting ---- */
 
-/* Whether it has ended. Its group is killed before it is reaped, while its number cannot be
- * anybody else's. */
+/* Whether it has ended. What is left of its group is killed before it is reaped, while its number
+ * cannot be anybody else's: the attempt is over, and nothing of it shall work on beside the next. */
 static void look_at(struct child *child)
 {
     siginfo_t info = { 0 };
     int status = 0;
     if (waitid(P_PID, (id_t)child->pid, &info, WEXITED | WNOWAIT | WNOHANG) == 0 && !info.si_pid)
         return;
-    if (child->unwanted)
-        kill(-child->pid, SIGKILL);
+    kill(-child->pid, SIGKILL);
     while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR)
         ;
     child->exited = true;

@@ -50,8 +50,8 @@ struct hf__process_result {
 };
 
 /* Runs it to its end in a process group of its own, which is killed (SIGTERM, after 2 s SIGKILL)
- * where `end` says so. It dies with the thread that runs it. What the process left running in the background is not waited for. Free
- * result->output. */
+ * where `end` says so. It dies with the thread that runs it. What it left running in its group is killed when it has ended.
+ * Free result->output. */
 void hf__process_run(const struct hf__process_spec *spec, struct hf__process_result *result);
 
 #endif

@@ -271,7 +271,7 @@ needs()
         code=0; holdfast pause kid/k 2>/dev/null || code=$?
         echo "[$a,$b,$code]"'
     stop_worker
-    start_worker --exec 'w=./w.sh' --exec 'kid=./kid.sh'
+    start_worker --give-store --exec 'w=./w.sh' --exec 'kid=./kid.sh'
     [ "$(result_of | jq -c .)" = '[7,7,4]' ]
 }
 
@@ -372,11 +372,11 @@ needs()
     [ "$(times began)" = 1 ]
 }
 
-@test "programs find the store of their worker" {
+@test "programs find the store of their worker if it is given to them" {
     script_file w.sh 'holdfast trigger w --key other --in 1h -q >/dev/null; echo "\"$HOLDFAST_STORE\""'
     store=$HOLDFAST_STORE
     unset HOLDFAST_STORE
-    start_worker --exec 'w=./w.sh' --store "$store"
+    start_worker --give-store --exec 'w=./w.sh' --store "$store"
     export HOLDFAST_STORE=$store
     [ "$(result_of)" = "\"$store\"" ]
     [ "$(status_of w/other)" = pending ]
@@ -529,6 +529,8 @@ PL
         holdfast trigger part --key triggered -q >/dev/null
         holdfast child start kid part --key kid >/dev/null
         echo done'
+    stop_worker
+    start_worker --give-store --exec 'w=./w.sh'
     result_of --trace "$trace" --key one
     [ "$(times "$trace")" -ge 1 ]
     for run in w/one part/triggered part/kid; do

@@ -36,6 +36,23 @@ result_of()
     [ "$(result_of w | jq -r .)" = '<one><two words><a "b"><c d><$HOME><*><e\\f>' ]
 }
 
+@test "a program gets no secret of its worker but what it is given" {
+    script_file show.sh 'echo "${HOLDFAST_STORE-none} ${PAYMENT_KEY-none} ${PLAIN-none} ${HOLDFAST_ACTOR-none}"'
+    export PAYMENT_KEY=secret PLAIN=plain
+    start_worker --exec 'w=./show.sh'
+    [ "$(result_of w)" = '"none none none none"' ]
+    stop_worker
+    start_worker --exec 'w=./show.sh' --give-store --env PLAIN --env PAYMENT_KEY=public
+    [ "$(result_of w)" = "\"$HOLDFAST_STORE public plain none\"" ]
+}
+
+@test "a program without a store is told how to get one, and makes none" {
+    script_file ask.sh '"$PROGRAM" list 2>&1 >/dev/null | grep -o "start the worker with --give-store"'
+    start_worker --exec 'w=./ask.sh' --env "PROGRAM=$program"
+    [ "$(result_of w)" = '"start the worker with --give-store"' ]
+    [ ! -e holdfast.db ]
+}
+
 @test "a failing program is tried again and then fails with the end of its stderr" {
     script_file fail.sh 'echo attempt >>attempts; echo "no luck" >&2; exit 1'
     holdfast workflow create w --retry-base 10ms --retry-cap 20ms --max-attempts 2
@@ -127,7 +144,7 @@ serves()
     run -2 holdfast worker
     [[ "$output" == *"nothing to run; give --exec"* ]]
     run -2 holdfast worker --exec 'no-such-command'
-    [[ "$output" == *'there is no program "no-such-command"'* ]]
+    [[ "$output" == *"cannot run no-such-command: there is no such program in PATH"* ]]
     run -2 holdfast worker --exec '=cat'
     [[ "$output" == *"--exec wants PATTERN=COMMAND"* ]]
     run -2 holdfast worker --exec 'w='
@@ -135,7 +152,15 @@ serves()
     run -2 holdfast worker --exec "w=./a 'b"
     [[ "$output" == *"a quote is not closed"* ]]
     run -2 holdfast worker --exec 'w=./missing'
-    [[ "$output" == *'there is no program "./missing"'* ]]
+    [[ "$output" == *"cannot run ./missing: there is no such program"* ]]
+    echo '#!/bin/sh' >plain.sh
+    run -2 holdfast worker --exec 'w=./plain.sh'
+    [[ "$output" == *"cannot run ./plain.sh: it is not executable (chmod +x ./plain.sh)"* ]]
+    printf '#!/usr/bin/no-such-shell\n' >odd.sh && chmod +x odd.sh
+    run -2 holdfast worker --exec 'w=./odd.sh'
+    [[ "$output" == *"cannot run ./odd.sh: its interpreter /usr/bin/no-such-shell does not exist"* ]]
+    run -2 holdfast worker --exec 'w=cat' --env HOLDFAST_KEY=mine
+    [[ "$output" == *"HOLDFAST_KEY says which run it is"* ]]
     run -2 holdfast worker --exec 'w=no-such-program-anywhere'
     run -2 holdfast worker --exec 'w=cat' --threads 0
     run -2 holdfast worker --exec '..=cat'

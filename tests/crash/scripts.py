@@ -71,7 +71,7 @@ class Stage:
         self.workers = [self.hire() for _ in range(WORKERS)]
 
     def hire(self):
-        return self.scene.exec_worker(self.scene.directory / "script", "--threads", "4", pattern="crash.script")
+        return self.scene.exec_worker(self.scene.directory / "script", "--threads", "4", "--env", "TRACE", pattern="crash.script")
 
     def kill_one(self, chance):
         slot = chance.randrange(WORKERS)

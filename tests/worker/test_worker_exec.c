@@ -6,11 +6,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "worker/world.h"
 
 #include "util/clock.h"
+
+/* What the scripts find in their environment besides what all find; NULL: nothing. */
+static const char *variable;
 
 /* Serves the one workflow of these tests by a shell script. */
 static void serve(const char *script, int64_t time_limit, size_t max_output)
@@ -20,6 +24,8 @@ static void serve(const char *script, int64_t time_limit, size_t max_output)
     options.argv = argv;
     options.time_limit = time_limit;
     options.max_output = max_output;
+    options.env = &variable;
+    options.env_count = variable ? 1 : 0;
     world_hire(NULL);
     assert_ok(hf_worker_exec(world.worker, "sh.run.v1", &options, NULL));
     world_define("sh.run.v1", 1, 0, 0);
@@ -110,6 +116,60 @@ static void the_environment_names_the_run(void **state)
     unsetenv("TRACEPARENT");
 }
 
+static void a_program_does_not_get_the_secrets_of_its_worker(void **state)
+{
+    (void)state;
+    setenv("HOLDFAST_STORE", "postgres://worker:secret@db/orders", 1);
+    setenv("PAYMENT_KEY", "secret", 1);
+    setenv("HOLDFAST_STEP_KEY", "of another program", 1);
+    setenv("LC_TIME", "C", 1);
+    expect_result(
+        "env | grep -c -e secret -e STEP_KEY; [ -n \"$PATH\" ] && [ $LC_TIME = C ] || echo bad",
+        NULL, "0");
+    unsetenv("HOLDFAST_STORE");
+    unsetenv("PAYMENT_KEY");
+    unsetenv("HOLDFAST_STEP_KEY");
+    unsetenv("LC_TIME");
+}
+
+static void a_program_gets_the_variables_that_were_added(void **state)
+{
+    const char *argv[] = { "/bin/sh", "-c", "echo \"$ONE $TWO ${THREE-unset} $LANG\"", NULL };
+    const char *added[] = { "ONE", "TWO=zwei=2", "THREE", "LANG=tlh" };
+    hf_exec_options options = HF_EXEC_OPTIONS_INIT;
+    (void)state;
+    options.argv = argv;
+    options.env = added;
+    options.env_count = 4;
+    setenv("ONE", "eins", 1);
+    setenv("LANG", "C", 1);
+    unsetenv("THREE");
+    world_hire(NULL);
+    assert_ok(hf_worker_exec(world.worker, "sh.run.v1", &options, NULL));
+    world_define("sh.run.v1", 1, 0, 0);
+    world_start();
+    world_expect_result(world_trigger("sh.run.v1", NULL), "\"eins zwei=2 unset tlh\"");
+    unsetenv("ONE");
+    unsetenv("LANG");
+}
+
+static void variables_that_say_which_run_it_is_cannot_be_added(void **state)
+{
+    const char *argv[] = { "/bin/true", NULL };
+    const char *added[] = { "HOLDFAST_RUN_ID=mine" };
+    hf_exec_options options = HF_EXEC_OPTIONS_INIT;
+    hf_error err;
+    (void)state;
+    options.argv = argv;
+    options.env = added;
+    options.env_count = 1;
+    world_hire(NULL);
+    assert_int_equal(hf_worker_exec(world.worker, "sh.run.v1", &options, &err), HF_INVALID);
+    assert_non_null(strstr(err.message, "HOLDFAST_RUN_ID says which run it is"));
+    added[0] = "=nameless";
+    assert_int_equal(hf_worker_exec(world.worker, "sh.run.v1", &options, &err), HF_INVALID);
+}
+
 static void a_failing_program_leaves_the_end_of_its_stderr(void **state)
 {
     (void)state;
@@ -143,6 +203,48 @@ static void a_missing_program_is_named(void **state)
     assert_int_equal(run->status, HF_FAILED);
     assert_non_null(strstr(run->last_error, "/no/such/program"));
     hf_run_free(run);
+}
+
+/* Serves the workflow by a file of this content and mode, and expects these words in its error. */
+static void expect_unrunnable(const char *content, mode_t mode, const char *words)
+{
+    char path[] = "/tmp/holdfast-program-XXXXXX";
+    const char *argv[] = { path, NULL };
+    hf_exec_options options = HF_EXEC_OPTIONS_INIT;
+    int fd = mkstemp(path);
+    assert_true(fd >= 0 && write(fd, content, strlen(content)) > 0);
+    assert_int_equal(fchmod(fd, mode), 0);
+    close(fd);
+    options.argv = argv;
+    world_hire(NULL);
+    assert_ok(hf_worker_exec(world.worker, "sh.run.v1", &options, NULL));
+    world_define("sh.run.v1", 1, 0, 0);
+    world_start();
+    hf_run *run = world_wait(world_trigger("sh.run.v1", NULL));
+    unlink(path);
+    assert_int_equal(run->status, HF_FAILED);
+    if (!strstr(run->last_error, words) || !strstr(run->last_error, path))
+        fail_msg("\"%s\" does not say \"%s\"", run->last_error, words);
+    hf_run_free(run);
+}
+
+static void a_file_without_its_execute_bit_is_named(void **state)
+{
+    (void)state;
+    expect_unrunnable("#!/bin/sh\n", 0644, "it is not executable (chmod +x /tmp/");
+}
+
+static void a_missing_interpreter_is_named(void **state)
+{
+    (void)state;
+    expect_unrunnable("#! /usr/bin/no-such-shell -e\n", 0755,
+                      "its interpreter /usr/bin/no-such-shell does not exist");
+}
+
+static void line_ends_of_windows_are_named(void **state)
+{
+    (void)state;
+    expect_unrunnable("#!/bin/sh\r\necho 1\r\n", 0755, "end as on Windows");
 }
 
 static void exit_127_tells_of_a_missing_program(void **state)
@@ -184,6 +286,7 @@ static void make_pid_file(void)
     assert_true(fd >= 0);
     close(fd);
     setenv("PID_FILE", pid_file, 1);
+    variable = "PID_FILE";
 }
 
 static hf_id start_long_script(void)
@@ -216,6 +319,7 @@ static void expect_dead(pid_t pid)
     assert_int_equal(kill(pid, 0), -1);
     unlink(pid_file);
     unsetenv("PID_FILE");
+    variable = NULL;
 }
 
 static void a_time_limit_kills_the_whole_group(void **state)
@@ -229,6 +333,17 @@ static void a_time_limit_kills_the_whole_group(void **state)
     assert_int_equal(run->status, HF_FAILED);
     assert_non_null(strstr(run->last_error, "time limit"));
     hf_run_free(run);
+    expect_dead(in_background);
+}
+
+static void what_a_program_left_running_is_killed_when_it_ends(void **state)
+{
+    (void)state;
+    make_pid_file();
+    serve("sleep 100 >/dev/null 2>&1 & echo $! >\"$PID_FILE\"", 0, 0);
+    hf_id id = world_trigger("sh.run.v1", NULL);
+    pid_t in_background = script_pid();
+    world_expect(id, HF_SUCCEEDED);
     expect_dead(in_background);
 }
 
@@ -289,14 +404,21 @@ int main(int argc, char **argv)
         TEST(a_program_may_ignore_its_input),
         TEST(large_input_and_output_pass_at_once),
         TEST(the_environment_names_the_run),
+        TEST(a_program_does_not_get_the_secrets_of_its_worker),
+        TEST(a_program_gets_the_variables_that_were_added),
+        TEST(variables_that_say_which_run_it_is_cannot_be_added),
         TEST(a_failing_program_leaves_the_end_of_its_stderr),
         TEST(exit_75_asks_for_another_try),
         TEST(a_missing_program_is_named),
+        TEST(a_file_without_its_execute_bit_is_named),
+        TEST(a_missing_interpreter_is_named),
+        TEST(line_ends_of_windows_are_named),
         TEST(exit_127_tells_of_a_missing_program),
         TEST(death_by_signal_is_a_failure),
         TEST(output_that_is_not_text_is_a_failure),
         TEST(too_much_output_is_a_failure),
         TEST(a_time_limit_kills_the_whole_group),
+        TEST(what_a_program_left_running_is_killed_when_it_ends),
         TEST(a_program_that_ignores_sigterm_is_killed),
         TEST(a_cancelled_runs_program_is_killed),
         TEST(a_second_stop_kills_programs_and_gives_their_runs_back),
