@@ -160,9 +160,12 @@ typedef struct hf_transition {
     size_t task_count;
     const char *const *withdrawn_tasks; /* tokens of open tasks that need no answer any more */
     size_t withdrawn_task_count;
+    /* HF_TURN_GO_ON: 1 to 64 bytes, unique within the claim. Committed again with the same request, nothing changes, and the
+     * answer is the first one's; also while the first is on its way. NULL: none. Since version 2. */
+    const char *request;
 } hf_transition;
 
-#define HF_TRANSITION_VERSION 1
+#define HF_TRANSITION_VERSION 2 /* 2: request */
 
 /* HF_STALE (nothing changed) when the run moved on; HF_RUN_CANCELLED when it was cancelled. `child_ids`, if not NULL,
  * has room for child_count ids. */
@@ -197,6 +200,9 @@ typedef struct hf_step_record {
 /* Records a finished step in the journal, durably, before it returns. */
 HF_PUBLIC hf_code hf_step_save(hf_client *client, const hf_step_record *step,
                                hf_error *err) HF_MUST_CHECK;
+/* The same, once for a request (1 to 64 bytes, unique within the claim): repeated, nothing is recorded. */
+HF_PUBLIC hf_code hf_step_save_once(hf_client *client, const hf_step_record *step,
+                                    const char *request, hf_error *err) HF_MUST_CHECK;
 
 #ifdef __cplusplus
 }

@@ -6,6 +6,7 @@
 #include <holdfast/transition.h>
 
 #define HF__MAX_LABEL 512   /* bytes of a key, subject, reference, tag, step or signal name */
+#define HF__MAX_REQUEST 64  /* bytes of the id of a request */
 #define HF__MAX_REASON 2000 /* bytes of a reason */
 #define HF__MAX_TAGS 32
 #define HF__MAX_TIME INT64_C(253402300799000000) /* the year 9999 */
@@ -35,7 +36,14 @@ hf_code hf__check_workflow(const hf_workflow *workflow, unsigned mask, hf_error 
 /* A JSON array of names. */
 hf_code hf__check_task_roles(const char *roles, hf_error *err);
 hf_code hf__check_task(const hf_new_task *task, size_t max_payload, hf_error *err);
+/* NULL: it has none, or is of a program that knows of none. */
+static inline const char *hf__transition_request(const hf_transition *transition)
+{
+    return transition->version >= 2 ? transition->request : NULL;
+}
 hf_code hf__check_transition(const hf_transition *transition, size_t max_payload, hf_error *err);
+/* NULL is fine. */
+hf_code hf__check_request(const char *request, hf_error *err);
 hf_code hf__check_step(const hf_step_record *step, size_t max_payload, hf_error *err);
 
 #endif

@@ -165,11 +165,27 @@ static hf_code check_outcome(const hf_transition *t, size_t max_payload, hf_erro
     return code;
 }
 
+hf_code hf__check_request(const char *request, hf_error *err)
+{
+    return request ? hf__label_check("request", request, HF__MAX_REQUEST, err) : HF_OK;
+}
+
+/* Any other turn moves the run's version: sent again it is refused as stale, which tells that it has happened. */
+static hf_code check_request(const hf_transition *t, hf_error *err)
+{
+    const char *request = hf__transition_request(t);
+    if (request && (t->turn != HF_TURN_GO_ON || t->unleased))
+        return hf__fail(err, HF_INVALID, "only a holder's turn that goes on takes a request");
+    return hf__check_request(request, err);
+}
+
 hf_code hf__check_transition(const hf_transition *t, size_t max_payload, hf_error *err)
 {
     hf_code code = hf__check_version("hf_transition", t->version, HF_TRANSITION_VERSION, err);
     if (code == HF_OK)
         code = check_outcome(t, max_payload, err);
+    if (code == HF_OK)
+        code = check_request(t, err);
     if (code == HF_OK)
         code = check_events(t, max_payload, err);
     if (code == HF_OK)

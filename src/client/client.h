@@ -42,8 +42,9 @@ hf_code hf__chore_start(hf_client *client, hf_triggered *out, hf_trigger_spec *s
                         const hf_transition *initial, hf_error *err);
 /* A signal that may go to a run of the engine's own: for those who have asked whether the caller may steer it. */
 hf_code hf__steer(hf_client *client, hf_id run, const hf_signal_spec *spec, hf_error *err);
-/* hf_commit with ids that the caller has made for the children. */
-hf_code hf__commit_with_ids(hf_client *client, const hf_transition *transition,
-                            const hf_id *child_ids, hf_error *err);
+/* hf_commit with ids that the caller has made for the children. Where a request is repeated they are replaced by those of the
+ * children that it has. */
+hf_code hf__commit_with_ids(hf_client *client, const hf_transition *transition, hf_id *child_ids,
+                            hf_error *err);
 
 #endif

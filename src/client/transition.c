@@ -293,16 +293,20 @@ hf_code hf_claim(hf_client *client, hf_claims **out, const hf_claim_spec *spec, 
 
 /* ---- Commit ---- */
 
-/* `new_ids`: no run can have the children's ids yet. */
-static hf_code commit(hf_client *client, const hf_transition *transition, const hf_id *child_ids,
+/* `new_ids`: no run can have the children's ids yet. Those of a repeated request are replaced by those that it had. */
+static hf_code commit(hf_client *client, const hf_transition *transition, hf_id *child_ids,
                       bool new_ids, hf_error *err)
 {
     hf_code code = hf__check_transition(transition, hf__engine_max_payload(client->engine), err);
     if (code != HF_OK)
         return code;
+    const char *request = hf__transition_request(transition);
     hf_id *starts = hf__new_ids(transition->start_count);
-    if (!starts)
-        return hf__nomem(err);
+    hf_id *answered = hf__new_ids(request ? transition->child_count : 0);
+    if (!starts || !answered) {
+        code = hf__nomem(err);
+        goto done;
+    }
     struct hf__op op = {
         .kind = HF__OP_COMMIT,
         .tenant = client->tenant_id,
@@ -310,17 +314,24 @@ static hf_code commit(hf_client *client, const hf_transition *transition, const 
         .commit = { .transition = transition,
                     .child_ids = child_ids,
                     .new_ids = new_ids,
-                    .start_ids = starts },
+                    .start_ids = starts,
+                    .request = request,
+                    .answered = answered },
         .error = err,
         .shard = hf__shard_of(transition->run),
     };
     hf__engine_apply(client->engine, &op, 1);
+    code = op.code;
+    if (code == HF_OK && op.commit.repeated && transition->child_count)
+        memcpy(child_ids, answered, transition->child_count * sizeof *answered);
+done:
+    free(answered);
     free(starts);
-    return op.code;
+    return code;
 }
 
-hf_code hf__commit_with_ids(hf_client *client, const hf_transition *transition,
-                            const hf_id *child_ids, hf_error *err)
+hf_code hf__commit_with_ids(hf_client *client, const hf_transition *transition, hf_id *child_ids,
+                            hf_error *err)
 {
     return commit(client, transition, child_ids, false, err);
 }
@@ -354,14 +365,22 @@ hf_code hf_heartbeat(hf_client *client, hf_held *held, size_t count, hf_error *e
 
 hf_code hf_step_save(hf_client *client, const hf_step_record *step, hf_error *err)
 {
+    return hf_step_save_once(client, step, NULL, err);
+}
+
+hf_code hf_step_save_once(hf_client *client, const hf_step_record *step, const char *request,
+                          hf_error *err)
+{
     hf_code code = hf__check_step(step, hf__engine_max_payload(client->engine), err);
+    if (code == HF_OK)
+        code = hf__check_request(request, err);
     if (code != HF_OK)
         return code;
     struct hf__op op = {
         .kind = HF__OP_STEP,
         .tenant = client->tenant_id,
         .actor = client->actor,
-        .step = { .record = step },
+        .step = { .record = step, .request = request },
         .error = err,
         .shard = hf__shard_of(step->run),
     };

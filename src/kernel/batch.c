@@ -187,6 +187,7 @@ void hf__journal(struct hf__batch *batch, struct hf__row *row, int kind, const c
     c[6] = hf__text(actor);
     c[7] = hf__text(step);
     c[8] = hf__text(data);
+    c[9] = c[10] = hf__null();
     hf__wake_watchers(batch, row, false);
 }
 

@@ -220,6 +220,17 @@ void hf__claim_foretell(void *batch);
 /* Mail and steps that were loaded, into the claims in `rows`. */
 void hf__claim_attach(struct hf__batch *batch, struct hf__arena *arena);
 
+/* Requests with an id. NULL: the operation has none. */
+const char *hf__request_of(const struct hf__op *op);
+/* Asks whether it was carried out before, under this claim; what was found, or NULL. */
+void hf__ask_request(struct hf__batch *batch, const struct hf__op *op);
+const struct hf__cell *hf__find_request(struct hf__batch *batch, const struct hf__op *op);
+/* Ends a commit as its first sending was answered. */
+void hf__answer_again(struct hf__op *op, const struct hf__cell *found);
+/* Puts a commit's request into the first line that it wrote: `first` lines of this flush come before. */
+void hf__note_request(struct hf__batch *batch, const struct hf__op *op, struct hf__row *row,
+                      int first);
+
 /* The name that a commit's events bear. */
 const char *hf__commit_actor(const struct hf__op *op);
 

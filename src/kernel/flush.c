@@ -526,6 +526,17 @@ static bool lost_a_lane(struct hf__flusher *flusher, const hf_error *err)
     return lost;
 }
 
+/* Another session has carried out a request of this flush in this moment: the next try sees it. */
+static bool lost_to_a_repeat(struct hf__op **ops, size_t count, const hf_error *err)
+{
+    if (err->code != HF_STORE || strcmp(err->sqlstate, "23505") != 0)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        if (hf__request_of(ops[i]))
+            return true;
+    return false;
+}
+
 /* Somebody keeps a parent locked, or two wait for each other's. Whatever it was, parents are locked first now. */
 static bool lost_a_parent(struct hf__flusher *flusher, const hf_error *err)
 {
@@ -558,7 +569,8 @@ hf_code hf__flush(struct hf__flusher *flusher, struct hf__op **ops, size_t count
     for (int tries = 0; tries < CONFLICT_TRIES; tries++) {
         code = flush_once(flusher, ops, count, unknown, err);
         if (code == HF_OK || *unknown ||
-            !(lost_a_parent(flusher, err) || lost_a_race(err) || lost_a_lane(flusher, err)))
+            !(lost_a_parent(flusher, err) || lost_a_race(err) || lost_a_lane(flusher, err) ||
+              lost_to_a_repeat(ops, count, err)))
             break;
     }
     if (code == HF_OK || *unknown || !(hf__error_is_data(err) || hf__error_is_lock(err)))

@@ -122,7 +122,9 @@ void hf__commit_prepare(struct hf__batch *batch, struct hf__op *op)
     if (t->turn == HF_TURN_WAIT)
         hf__ask_deliveries(batch, op);
     hf__ask_started(batch, op);
-    if (op->resent && (op->commit.seq || !t->unleased))
+    if (op->commit.request)
+        hf__ask_request(batch, op);
+    else if (op->resent && (op->commit.seq || !t->unleased))
         ask_committed(batch, op);
 }
 
@@ -156,7 +158,10 @@ static bool journal_has_it(struct hf__batch *batch, const struct hf__op *op)
 static void refuse(struct hf__batch *batch, struct hf__op *op, const struct hf__row *row)
 {
     const hf_transition *t = op->commit.transition;
-    if (op->resent && journal_has_it(batch, op))
+    const struct hf__cell *found = op->resent ? hf__find_request(batch, op) : NULL;
+    if (found)
+        hf__answer_again(op, found);
+    else if (op->resent && journal_has_it(batch, op))
         hf__op_ok(op);
     else if (row && row->status == HF_CANCELLED)
         hf__op_end(op, HF_RUN_CANCELLED, "the run was cancelled; its holder's commit is refused");
@@ -363,10 +368,15 @@ void hf__commit_decide(struct hf__batch *batch, struct hf__op *op)
 {
     const hf_transition *t = op->commit.transition;
     struct hf__row *row = hf__batch_row_of(batch, op);
-    op->commit.written = false;
+    op->commit.written = op->commit.repeated = false;
     op->row = row;
     if (!row || !fence_holds(batch, row, t)) {
         refuse(batch, op, row);
+        return;
+    }
+    const struct hf__cell *found = hf__find_request(batch, op);
+    if (found) {
+        hf__answer_again(op, found);
         return;
     }
     if (t->turn == HF_TURN_GO_ON && op->resent && journal_has_it(batch, op)) {
@@ -386,7 +396,9 @@ void hf__commit_decide(struct hf__batch *batch, struct hf__op *op)
     row->version += moves;
     row->revision += moves;
     row->dirty = true;
+    int lines = batch->sheets[HF__STMT_INSERT_EVENTS].in.nrows;
     hf__transition_events(batch, op, row);
+    hf__note_request(batch, op, row, lines);
     hf__transition_done_mail(batch, op, row);
     hf__transition_blame(batch, op, row);
     hf__insert_started(batch, op, row);

@@ -52,6 +52,7 @@ static void fill_step(struct hf__batch *batch, struct hf__op *op)
     c[4] = hf__text(step->name);
     c[5] = hf__text(step->status);
     c[6] = hf__text(step->data);
+    c[7] = hf__text(op->step.request);
 }
 
 static int held_tenant(const struct hf__op *op, size_t i)
@@ -127,7 +128,7 @@ static void ask_peek(struct hf__batch *batch, int tenant, const hf_id *run)
 void hf__step_prepare(struct hf__batch *batch, struct hf__op *op)
 {
     const hf_step_record *step = op->step.record;
-    if (!op->resent)
+    if (!op->resent || op->step.request) /* save_steps looks for the request itself */
         return;
     struct hf__cell *c = hf__batch_add(batch, HF__STMT_FIND_COMMITTED);
     c[0] = hf__number(op->tenant);
@@ -168,6 +169,8 @@ static void first_verdict(struct hf__batch *batch, struct hf__op *op)
             return;
         }
         ask_peek(batch, op->tenant, &op->step.record->run);
+        if (op->step.request)
+            hf__ask_request(batch, op);
     } else {
         for (size_t i = 0; i < op->heartbeat.count; i++)
             if (!is_prolonged(batch, op, i))
@@ -186,10 +189,26 @@ static hf_code refusal(const struct hf__table *peeked, int tenant, hf_id run)
     return HF_STALE;
 }
 
+static bool is_held(const struct hf__table *peeked, const struct hf__op *op)
+{
+    for (int i = 0; i < peeked->nrows; i++) {
+        const struct hf__cell *c = hf__table_row(peeked, i);
+        if (hf_id_equal(hf__as_uuid(c[0]), op->step.record->run) &&
+            hf__as_number(c[3]) == op->tenant)
+            return hf__as_number(c[1]) == HF_LEASED &&
+                   hf__as_number(c[2]) == op->step.record->run_version;
+    }
+    return false;
+}
+
 static void last_verdict(struct hf__batch *batch, struct hf__op *op)
 {
     const struct hf__table *peeked = hf__batch_out(batch, HF__STMT_PEEK_RUNS);
     if (op->kind == HF__OP_STEP) {
+        if (hf__find_request(batch, op) && (op->resent || is_held(peeked, op))) {
+            hf__op_ok(op);
+            return;
+        }
         hf_code code = refusal(peeked, op->tenant, op->step.record->run);
         hf__op_end(op, code, "the step \"%s\" was not recorded: %s", op->step.record->name,
                    hf_code_meaning(code));
@@ -213,9 +232,12 @@ static bool is_short(const struct hf__op *op)
 
 hf_code hf__short_verdicts(struct hf__batch *batch, hf_error *err)
 {
-    struct hf__sheet *peek = &batch->sheets[HF__STMT_PEEK_RUNS];
-    hf__table_init(&peek->in, batch->arena, peek->in.ncolumns);
-    hf__table_init(&peek->out, batch->arena, peek->out.ncolumns);
+    static const enum hf__stmt questions[] = { HF__STMT_PEEK_RUNS, HF__STMT_FIND_REQUESTS };
+    for (size_t i = 0; i < sizeof questions / sizeof *questions; i++) {
+        struct hf__sheet *sheet = &batch->sheets[questions[i]];
+        hf__table_init(&sheet->in, batch->arena, sheet->in.ncolumns);
+        hf__table_init(&sheet->out, batch->arena, sheet->out.ncolumns);
+    }
     note_written(batch, HF__STMT_FINISH_RUNS, 0);
     note_written(batch, HF__STMT_SAVE_STEPS, 0);
     note_leases(batch);
@@ -223,8 +245,8 @@ hf_code hf__short_verdicts(struct hf__batch *batch, hf_error *err)
         if (is_short(batch->ops[i]))
             first_verdict(batch, batch->ops[i]);
 
-    hf_code code = hf__batch_send(batch, HF__STMT_PEEK_RUNS, err);
-    if (code == HF_OK && peek->in.nrows > 0)
+    hf_code code = hf__batch_send_all(batch, questions, sizeof questions / sizeof *questions, err);
+    if (code == HF_OK && batch->sheets[HF__STMT_PEEK_RUNS].in.nrows > 0)
         code = batch->flusher->driver->sync(batch->flusher->conn, err);
     for (size_t i = 0; code == HF_OK && i < batch->count; i++)
         if (is_short(batch->ops[i]))

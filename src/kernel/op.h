@@ -99,6 +99,10 @@ struct hf__op {
             const hf_id *child_ids; /* child_count ids made by the client */
             bool new_ids;           /* they were made for this commit: no run can have them */
             const hf_id *start_ids; /* start_count ids */
+            const char
+                *request;    /* unique within the claim: sent again, nothing changes; NULL: none */
+            hf_id *answered; /* out, with a request: child_count ids, where it was repeated */
+            bool repeated; /* out: it was carried out before, and started the children `answered` */
             /* Positions: what is consumed are all ends of children that lie from here to there in the mailbox. 0: not known, so
              * it is consumed by id. */
             int64_t ends_from, ends_to;
@@ -116,6 +120,7 @@ struct hf__op {
         } commit;
         struct {
             const hf_step_record *record;
+            const char *request; /* as for a commit */
         } step;
         struct {
             hf_id run;

@@ -78,29 +78,39 @@ static hf_code beat(struct hf__request *request, hf_error *err)
 
 /* ---- Steps ---- */
 
+struct saving {
+    hf_step_record record;
+    const char *request;
+};
+
+#define STEP(field, name_, kind_, about_, ...)                                                     \
+    {                                                                                              \
+        .name = name_, .kind = HF__FIELD_##kind_, .offset = offsetof(struct saving, record.field), \
+        .about = about_, __VA_ARGS__                                                               \
+    }
+
 static const struct hf__member step_members[] = {
-    HF__MEMBER(hf_step_record, worker, TEXT, "who holds the run", .required = true),
-    { .name = "version",
-      .kind = HF__FIELD_INT64,
-      .offset = offsetof(hf_step_record, run_version),
-      .required = true,
-      .about = "of the claim" },
-    HF__MEMBER(hf_step_record, name, TEXT, "of the step", .required = true),
-    HF__MEMBER(hf_step_record, status, TEXT, "succeeded or failed", .required = true),
-    HF__MEMBER(hf_step_record, data, JSON, "what is remembered of it"),
+    STEP(worker, "worker", TEXT, "who holds the run", .required = true),
+    STEP(run_version, "version", INT64, "of the claim", .required = true),
+    STEP(name, "name", TEXT, "of the step", .required = true),
+    STEP(status, "status", TEXT, "succeeded or failed", .required = true),
+    STEP(data, "data", JSON, "what is remembered of it"),
+    HF__MEMBER(struct saving, request, TEXT,
+               "unique within the claim; sent again, nothing is recorded"),
     HF__MEMBERS_END,
 };
 
 static hf_code save_step(struct hf__request *request, hf_error *err)
 {
-    hf_step_record record = { 0 };
-    hf_code code = hf__request_id(request, 0, &record.run, err);
+    struct saving saving = { .request = NULL };
+    hf_step_record *record = &saving.record;
+    hf_code code = hf__request_id(request, 0, &record->run, err);
     if (code == HF_OK)
-        code = hf__request_body(request, &record, NULL, err);
-    if (code == HF_OK && !(record.worker = hf__work_name(request, record.worker)))
+        code = hf__request_body(request, &saving, NULL, err);
+    if (code == HF_OK && !(record->worker = hf__work_name(request, record->worker)))
         code = hf__nomem(err);
     if (code == HF_OK)
-        code = hf_step_save(request->client, &record, err);
+        code = hf_step_save_once(request->client, record, saving.request, err);
     return code == HF_OK ? hf__reply_nothing(request) : code;
 }
 

@@ -37,6 +37,8 @@ const struct hf__member hf__work_commit_members[] = {
       .about = "of the claim" },
     HF__MEMBER(struct committing, turn, TEXT, "succeed, wait, give_back or go_on",
                .required = true),
+    T(request, TEXT,
+      "go_on: unique within the claim; sent again, nothing changes and the first answer comes"),
     T(result, JSON, "succeed: the run's result"),
     T(state, JSON, "what the run publishes"),
     T(current_step, TEXT, "where it is"),

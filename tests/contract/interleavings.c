@@ -571,6 +571,54 @@ static void of_a_short_end_a_cancel_and_a_step_the_journal_tells_one_story(void 
     }
 }
 
+static void one_step_sent_by_three_at_once_under_one_request_is_one_line(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < SEEDS / 2; seed++) {
+        const hf_claimed *held = claim_new();
+        hf_step_record step = { held->run.id, held->run.version, WORKER, "s", "succeeded", "1" };
+        for (size_t i = 0; i < 3; i++) {
+            cast(i, HF__OP_STEP)->step.record = &step;
+            actors[i].op.step.request = "r";
+        }
+        play(3, seed);
+        expect_codes(seed, HF_OK, HF_OK, HF_OK);
+        expect_journal(held->run.id, "created started succeeded");
+        succeed(held);
+    }
+}
+
+static void one_turn_sent_by_two_at_once_under_one_request_starts_its_child_once(void **state)
+{
+    (void)state;
+    define("child");
+    for (uint64_t seed = 0; seed < SEEDS / 2; seed++) {
+        const hf_claimed *held = claim_new();
+        hf_trigger_spec child = spec_of("child");
+        hf_transition t = turn_of(held, HF_TURN_GO_ON);
+        hf_id ids[] = { hf__new_id(), hf__new_id() };
+        hf_id answered[2];
+        t.children = &child;
+        t.child_count = 1;
+        for (size_t i = 0; i < 2; i++) {
+            cast_commit(i, &t);
+            actors[i].op.commit.child_ids = &ids[i];
+            actors[i].op.commit.request = "r";
+            actors[i].op.commit.answered = &answered[i];
+        }
+        play(2, seed);
+        expect_codes(seed, HF_OK, HF_OK, HF_OK);
+        size_t winner = actors[0].op.commit.repeated;
+        assert_true(actors[1 - winner].op.commit.repeated);
+        assert_true(hf_id_equal(answered[1 - winner], ids[winner]));
+        const hf_claims *children = claim_of("child", 2);
+        assert_int_equal(children->count, 1);
+        assert_true(hf_id_equal(children->items[0].run.id, ids[winner]));
+        succeed(&children->items[0]);
+        succeed(held);
+    }
+}
+
 static void of_two_holders_one_stale_only_the_newer_commits(void **state)
 {
     struct hf__arena arena;
@@ -752,6 +800,8 @@ static const struct CMUnitTest tests[] = {
     SCENE(a_signal_beside_a_claim_is_seen_or_wakes_the_run_again),
     SCENE(a_signal_beside_a_resume_always_wakes_the_run),
     SCENE(of_a_short_end_a_cancel_and_a_step_the_journal_tells_one_story),
+    SCENE(one_step_sent_by_three_at_once_under_one_request_is_one_line),
+    SCENE(one_turn_sent_by_two_at_once_under_one_request_starts_its_child_once),
     SCENE(of_two_holders_one_stale_only_the_newer_commits),
     SCENE(one_key_triggered_by_three_at_once_is_one_run),
     SCENE(one_keyed_child_started_by_two_parents_at_once_is_one_run),

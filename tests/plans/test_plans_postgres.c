@@ -390,7 +390,7 @@ static void a_step_writes_no_index_of_runs(void **state)
     const char *const step[] = { "{1}",    "{11111111-1111-7111-8111-111111111111}",
                                  "{2}",    "{anna}",
                                  "{pack}", "{succeeded}",
-                                 "{1}" };
+                                 "{1}",    "{NULL}" };
     (void)state;
     pg_do(scratch.pg, "BEGIN");
     pg_do(scratch.pg,

@@ -134,6 +134,38 @@ def a_commit_that_is_repeated_is_stale(server, hand):
 
 
 @case
+def what_is_sent_to_two_servers_under_one_request_is_done_once(server, hand):
+    begin(hand)
+    hand.put("/v1/workflows/child.v1", {})
+    run = hand.trigger("work.v1")
+    claim = hand.hold()
+    children = [{"workflow": "child.v1"}, {"workflow": "child.v1", "key": "k"}]
+    with Server(server.process.errors.parent, server.url, name="beside") as beside:
+        hands = [hand, Hand(beside.port)]
+
+        def both(path, **body):
+            told = [in_background(lambda hand=hand: hand.on(claim, path, **body)) for hand in hands]
+            for _, thread in told:
+                thread.join()
+            return [answers[0] for answers, _ in told]
+
+        for i in range(10):
+            answers = both("step", request=f"s-{i}", name="a", status="succeeded", data={"op": "step", "output": i})
+            check([answer.status for answer in answers] == [204, 204], [answer.text for answer in answers])
+        first, second = both("commit", request="c", turn="go_on", state={"a": 1}, children=children)
+        check(first.status == 200 and first.json == second.json and len(first.json["children"]) == 2, (first.text, second.text))
+        again = hands[1].on(claim, "commit", request="c", turn="go_on", children=children)
+        check(again.json == first.json, again.text)
+    kinds = [(line["kind"], line["name"]) for line in hand.journal(run)]
+    check(kinds[2:] == [("step", "succeeded")] * 10 + [("lifecycle", "gone_on")], kinds)
+    check(len(hand.get("/v1/runs").json["items"]) == 3, "two children, once")
+    refused = hand.on(claim, "commit", request="d", turn="succeed")
+    check(refused.status == 400, refused.text)
+    check(hand.on(claim, "commit", turn="succeed").status == 200, "it ends")
+    check(hand.on(claim, "step", request="s-1", name="a", status="succeeded").problem == "stale", "the run has moved on")
+
+
+@case
 def an_expired_lease_is_claimed_again(server, hand):
     begin(hand, lease="300ms")
     run = hand.trigger("work.v1")

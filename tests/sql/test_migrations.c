@@ -128,6 +128,21 @@ static void forget_in_time(struct hf__statement *statement, char *text, size_t s
     statement->sql = text;
 }
 
+/* Journal lines had no requests: there are none in this play. */
+static void forget_requests(struct hf__statement *statement, char *text, size_t size)
+{
+    static const char columns[] = ", request, answer)";
+    static const char values[] = "?9, ?10, ?11)";
+    const char *found = strstr(statement->sql, columns);
+    const char *then = strstr(statement->sql, values);
+    assert_non_null(found);
+    assert_non_null(then);
+    const char *rest = found + strlen(columns);
+    snprintf(text, size, "%.*s)%.*s coalesce(?9, ?10, ?11))%s", (int)(found - statement->sql),
+             statement->sql, (int)(then - rest), rest, then + strlen(values));
+    statement->sql = text;
+}
+
 static hf_code open_14(struct hf__database **out, const char *path, const struct hf__clock *clock,
                        hf_error *failure)
 {
@@ -138,12 +153,13 @@ static hf_code open_14(struct hf__database **out, const char *path, const struct
 static const struct hf__driver *driver_14(void)
 {
     static struct hf__driver driver;
-    static char texts[3][8000];
+    static char texts[4][8000];
     driver = hf__sqlite_driver;
     memcpy(statements_14, driver.statements, sizeof statements_14);
     forget_in_time(&statements_14[HF__STMT_INSERT_RUNS], texts[0], sizeof texts[0]);
     forget_in_time(&statements_14[HF__STMT_INSERT_PLAIN_RUNS], texts[1], sizeof texts[1]);
     forget_in_time(&statements_14[HF__STMT_INSERT_CHILDREN], texts[2], sizeof texts[2]);
+    forget_requests(&statements_14[HF__STMT_INSERT_EVENTS], texts[3], sizeof texts[3]);
     statements_14[HF__STMT_FIND_ODD].sql = find_odd_14;
     statements_14[HF__STMT_FIND_BY_FLOW_KEY].sql = find_by_flow_key_14;
     driver.statements = statements_14;
@@ -225,7 +241,7 @@ static int wait_for_more(void)
 }
 
 /* The older program says what this one says, for want of its own statements. On PostgreSQL these need the columns in_time,
- * rest_step and deferred, which are added beforehand: the migrations bear with that. */
+ * rest_step, deferred, request and answer, which are added beforehand: the migrations bear with that. */
 static hf_client *open_oldest(void)
 {
     hf_client *client;
@@ -236,7 +252,9 @@ static hf_client *open_oldest(void)
     if (on_postgres)
         pg_do(scratch.pg, "ALTER TABLE holdfast.run ADD COLUMN in_time boolean, "
                           "ADD COLUMN rest_step text COLLATE \"C\", "
-                          "ADD COLUMN deferred boolean");
+                          "ADD COLUMN deferred boolean; "
+                          "ALTER TABLE holdfast.event ADD COLUMN request text COLLATE \"C\", "
+                          "ADD COLUMN answer text");
     return client;
 }
 

@@ -127,6 +127,7 @@ static int next_status(struct check *check, const char *name)
         { "cancelled", 1 << HF_PENDING | 1 << HF_LEASED | 1 << HF_WAITING | 1 << HF_PAUSED,
           HF_CANCELLED },
         { "pause_requested", 1 << HF_LEASED, HF_LEASED },
+        { "gone_on", 1 << HF_LEASED, HF_LEASED },
         { "debounced", 1 << HF_PENDING, HF_PENDING },
     };
     if (strcmp(name, "created") == 0)

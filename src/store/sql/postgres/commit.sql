@@ -174,6 +174,17 @@ SELECT e.run_id, e.data
    AND e.actor = n.worker AND e.name = n.name AND e.kind = n.kind AND e.step IS NOT DISTINCT FROM n.step
    AND (n.seq IS NULL OR e.seq = n.seq);
 
+-- name: find_requests
+-- Requests of a claim that were carried out before, and what was answered. Served by event_request. Serves: steps and commits
+-- with the id of a request.
+-- takes: rows (tenant int, run uuid, version bigint, request text)
+-- gives: (run uuid, answer text)
+SELECT n.run, f.answer
+  FROM unnest($1::int[], $2::uuid[], $3::bigint[], $4::text[]) AS n(tenant, run, version, request)
+ CROSS JOIN LATERAL (SELECT e.answer FROM holdfast.event e
+                      WHERE e.run_id = n.run AND e.version = n.version AND e.request = n.request
+                        AND e.tenant_id = n.tenant OFFSET 0) f;
+
 -- piece: done_mail
 -- What the turns are done with.
 SELECT o.run, d.id FROM unnest($2::uuid[], $5::text[]) AS o(run, done), json_array_elements_text(o.done::json) AS d(id)
@@ -251,12 +262,13 @@ UPDATE holdfast.run r
 -- name: insert_events
 -- Journal lines of locked runs. Serves: every change that goes the long way.
 -- takes: rows (tenant int, run uuid, seq bigint, version bigint, kind int, name text, actor text, step text, data
---   text)
+--   text, request text, answer text)
 -- gives: nothing
-INSERT INTO holdfast.event (tenant_id, run_id, seq, version, at, kind, name, actor, step, data)
-SELECT n.tenant, n.run, n.seq, n.version, holdfast.now(), n.kind, n.name, n.actor, n.step, n.data
+INSERT INTO holdfast.event (tenant_id, run_id, seq, version, at, kind, name, actor, step, data, request, answer)
+SELECT n.tenant, n.run, n.seq, n.version, holdfast.now(), n.kind, n.name, n.actor, n.step, n.data, n.request, n.answer
   FROM unnest($1::int[], $2::uuid[], $3::bigint[], $4::bigint[], $5::int[], $6::text[], $7::text[], $8::text[],
-              $9::text[]) AS n(tenant, run, seq, version, kind, name, actor, step, data);
+              $9::text[], $10::text[], $11::text[])
+       AS n(tenant, run, seq, version, kind, name, actor, step, data, request, answer);
 
 -- name: insert_first_events
 -- Journal lines of a run that is being created with its first transition; left out if the run was refused. Steps among
@@ -277,21 +289,27 @@ SELECT n.tenant, n.run, n.seq, 1, holdfast.now(), n.kind, n.name, n.actor, n.ste
 ON CONFLICT (run_id, seq) DO NOTHING;
 
 -- name: save_steps
--- Records finished steps, fenced by the claim's version. One that is not given back was refused. No column of an index is
--- written: rest_step follows when the holder lets go. Served by the primary key of run. Serves: steps.
--- takes: rows (tenant int, id uuid, version bigint, worker text, step text, name text, data text)
+-- Records finished steps, fenced by the claim's version. One that is not given back was refused, or was recorded by the same
+-- request before. The same request in another session at this moment is not seen: then event_request refuses the line, and the
+-- flush is tried again. No column of an index of run is written: rest_step follows when the holder lets go. Served by the
+-- primary key of run, and by event_request. Serves: steps.
+-- takes: rows (tenant int, id uuid, version bigint, worker text, step text, name text, data text, request text)
 -- gives: (id uuid, watched int)
 WITH t AS MATERIALIZED (SELECT holdfast.now() AS now),
 ok AS (
     UPDATE holdfast.run r
        SET event_seq = r.event_seq + 1, has_steps = true, current_step = s.step, updated_at = t.now
-      FROM t, unnest($1::int[], $2::uuid[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[])
-           AS s(tenant, id, version, worker, step, name, data)
+      FROM t, unnest($1::int[], $2::uuid[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[])
+           AS s(tenant, id, version, worker, step, name, data, request)
      WHERE r.tenant_id = ANY (ARRAY[s.tenant]) AND r.id = s.id AND r.version = s.version AND r.status = 1
-    RETURNING r.id, r.tenant_id, r.event_seq, r.version, r.watched, r.updated_at, s.worker, s.step, s.name, s.data
+       AND (s.request IS NULL OR NOT EXISTS (SELECT 1 FROM holdfast.event e
+                                              WHERE e.run_id = s.id AND e.version = s.version AND e.request = s.request))
+    RETURNING r.id, r.tenant_id, r.event_seq, r.version, r.watched, r.updated_at, s.worker, s.step, s.name, s.data,
+              s.request
 ), journal AS (
-    INSERT INTO holdfast.event (run_id, seq, version, tenant_id, at, kind, name, actor, step, data)
-    SELECT o.id, o.event_seq, o.version, o.tenant_id, o.updated_at, 2, o.name, o.worker, o.step, o.data FROM ok o
+    INSERT INTO holdfast.event (run_id, seq, version, tenant_id, at, kind, name, actor, step, data, request)
+    SELECT o.id, o.event_seq, o.version, o.tenant_id, o.updated_at, 2, o.name, o.worker, o.step, o.data, o.request
+      FROM ok o
 )
 SELECT o.id, o.watched::int FROM ok o;
 

@@ -131,6 +131,13 @@ SELECT run_id, data FROM event
  WHERE run_id = ?2 AND tenant_id = ?1 AND version = ?3 AND actor = ?4 AND name = ?5 AND kind = ?6 AND step IS ?7
    AND (?8 IS NULL OR seq = ?8);
 
+-- name: find_requests
+-- Requests of a claim that were carried out before, and what was answered. Served by event_request. Serves: steps and commits
+-- with the id of a request.
+-- takes: rows (tenant int, run uuid, version bigint, request text)
+-- gives: (run uuid, answer text)
+SELECT run_id, answer FROM event WHERE run_id = ?2 AND version = ?3 AND request = ?4 AND tenant_id = ?1;
+
 -- name: mailbox_summary
 -- What a mailbox holds for a run that is about to wait: child ends, whether one failed or anything visible came
 -- since the holder looked, and when the next becomes visible. Left out is what the same turn takes out of it: `done`
@@ -183,10 +190,10 @@ UPDATE run
 -- name: insert_events
 -- Journal lines of locked runs. Serves: every change that goes the long way.
 -- takes: rows (tenant int, run uuid, seq bigint, version bigint, kind int, name text, actor text, step text, data
---   text)
+--   text, request text, answer text)
 -- gives: nothing
-INSERT INTO event (tenant_id, run_id, seq, version, at, kind, name, actor, step, data)
-VALUES (?1, ?2, ?3, ?4, holdfast_now(), ?5, ?6, ?7, ?8, ?9);
+INSERT INTO event (tenant_id, run_id, seq, version, at, kind, name, actor, step, data, request, answer)
+VALUES (?1, ?2, ?3, ?4, holdfast_now(), ?5, ?6, ?7, ?8, ?9, ?10, ?11);
 
 -- name: insert_first_events
 -- Journal lines of a run that is being created with its first transition; left out if the run was refused. Steps among
@@ -200,15 +207,17 @@ SELECT ?1, ?2, ?3, 1, holdfast_now(), ?4, ?5, ?6, ?7, ?8
 UPDATE run SET has_steps = 1 WHERE ?4 = 2 AND tenant_id = ?1 AND id = ?2 AND NOT has_steps;
 
 -- name: save_steps
--- Records finished steps, fenced by the claim's version. One that is not given back was refused. Served by the
--- primary key of run. Serves: steps.
--- takes: rows (tenant int, id uuid, version bigint, worker text, step text, name text, data text)
+-- Records finished steps, fenced by the claim's version. One that is not given back was refused, or was recorded by the same
+-- request before. Served by the primary key of run, and by event_request. Serves: steps.
+-- takes: rows (tenant int, id uuid, version bigint, worker text, step text, name text, data text, request text)
 -- gives: (id uuid, watched int)
 UPDATE run SET event_seq = event_seq + 1, has_steps = 1, current_step = ?5, updated_at = holdfast_now()
- WHERE tenant_id = ?1 AND id = ?2 AND version = ?3 AND status = 1;
-INSERT OR IGNORE INTO event (run_id, seq, version, tenant_id, at, kind, name, actor, step, data)
+ WHERE tenant_id = ?1 AND id = ?2 AND version = ?3 AND status = 1
+   AND (?8 IS NULL OR NOT EXISTS (SELECT 1 FROM event e
+                                   WHERE e.run_id = ?2 AND e.version = ?3 AND e.request = ?8));
+INSERT OR IGNORE INTO event (run_id, seq, version, tenant_id, at, kind, name, actor, step, data, request)
 VALUES (CASE WHEN changes() = 1 THEN ?2 END, (SELECT event_seq FROM run WHERE tenant_id = ?1 AND id = ?2), ?3, ?1,
-        holdfast_now(), 2, ?6, ?4, ?5, ?7);
+        holdfast_now(), 2, ?6, ?4, ?5, ?7, ?8);
 SELECT id, watched FROM run WHERE changes() = 1 AND tenant_id = ?1 AND id = ?2;
 
 -- name: extend_leases

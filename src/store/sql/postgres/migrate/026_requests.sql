@@ -1,0 +1,10 @@
+-- What a holder sends twice is written once. Statements can be repeated: a try may break off between them.
+-- holdfast: no transaction
+ALTER TABLE holdfast.event ADD COLUMN IF NOT EXISTS request text COLLATE "C"; -- the first line that it wrote bears its id
+;;
+ALTER TABLE holdfast.event ADD COLUMN IF NOT EXISTS answer text; -- to it: the children that were started, ids with spaces between
+;;
+-- Ids of requests are unique within a claim.
+DROP INDEX CONCURRENTLY IF EXISTS holdfast.event_request;
+;;
+CREATE UNIQUE INDEX CONCURRENTLY event_request ON holdfast.event (run_id, version, request) WHERE request IS NOT NULL;
