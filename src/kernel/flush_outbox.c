@@ -3,8 +3,8 @@
  *
  * A run of holdfast.dispatch waits with the kind "outbox" and no time. insert_outbox makes it due where it waits. Where it
  * is held, its own commit must see the new events: on PostgreSQL it may sleep only if nobody is writing events
- * (try_quiet against announce_outbox), and only then looks for them (pending_deliveries). A flush that has got such a quiet
- * and writes events of other tenants does not wait for theirs: it is undone, and in the end the run goes to sleep alone.
+ * (try_quiet against announce_outbox), and only then looks for them (pending_deliveries). A flush that has asked for such a quiet
+ * and writes events, too, does not wait for others: it is undone, and in the end the run goes to sleep alone.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
@@ -162,19 +162,16 @@ void hf__note_deliveries(struct hf__batch *batch)
 
 /* ---- Quiet, and events of others ---- */
 
-static bool holds_quiet(struct hf__batch *batch)
+/* Also where it got only some of the seats: it keeps these. */
+static bool asked_for_quiet(struct hf__batch *batch)
 {
-    const struct hf__table *quiet = hf__batch_out(batch, HF__STMT_TRY_QUIET);
-    for (int i = 0; i < quiet->nrows; i++)
-        if (hf__as_number(hf__table_row(quiet, i)[1]))
-            return true;
-    return false;
+    return hf__batch_out(batch, HF__STMT_TRY_QUIET)->nrows > 0;
 }
 
 void hf__announce_gently(struct hf__batch *batch)
 {
     struct hf__table *in = &batch->sheets[HF__STMT_ANNOUNCE_OUTBOX].in;
-    if (in->nrows == 0 || !holds_quiet(batch))
+    if (in->nrows == 0 || !asked_for_quiet(batch))
         return;
     for (int i = 0; i < in->nrows; i++)
         hf__batch_add(batch, HF__STMT_TRY_ANNOUNCE)[0] = hf__table_row(in, i)[0];

@@ -115,12 +115,33 @@ static hf_code apply(const struct hf__driver *driver, struct hf__conn *conn,
     return code;
 }
 
+/* Where nothing is yet there is nothing to lock: of several that begin, one makes the first tables, and the others find them. */
+static hf_code begin_store(const struct hf__driver *driver, struct hf__conn *conn, int newest,
+                           hf_error *err)
+{
+    int version;
+    int min_writer;
+    hf_error failure = { 0 };
+    hf_code code = hf__schema_read(driver, conn, &version, &min_writer, err);
+    if (code != HF_OK || version > 0)
+        return code;
+    code = apply(driver, conn, &driver->migrations[0], newest, &failure);
+    if (code != HF_OK && hf__schema_read(driver, conn, &version, &min_writer, NULL) == HF_OK &&
+        version > 0)
+        return HF_OK;
+    if (code != HF_OK && err)
+        *err = failure;
+    return code;
+}
+
 hf_code hf__migrate(const struct hf__driver *driver, struct hf__conn *conn, int newest,
                     hf_error *err)
 {
     int version;
     int min_writer;
-    hf_code code = driver->migrate_lock(conn, err);
+    hf_code code = begin_store(driver, conn, newest, err);
+    if (code == HF_OK)
+        code = driver->migrate_lock(conn, err);
     if (code != HF_OK)
         return code;
     code = hf__schema_read(driver, conn, &version, &min_writer, err);

@@ -145,11 +145,14 @@ static hf_code try_lock(PGconn *pg, struct hf__database *db, bool *locked, hf_er
                            "a command", err);
     if (code != HF_OK)
         return code;
+    hf_error failure = { 0 };
     PGresult *result = ask_briefly(pg, db, db->statements[HF__STMT_TRY_MIGRATE_LOCK].sql);
-    *locked = PQntuples(result) == 1 && PQgetvalue(result, 0, 0)[0] == 't';
-    code = check_plain(pg, result, "the schema's lock", err);
-    if (code == HF_OK && !*locked)
-        code = check_plain(pg, ask_briefly(pg, db, "ROLLBACK"), "a command", err);
+    code = check_plain(pg, result, "the schema's lock", &failure);
+    *locked = code == HF_OK;
+    if (code != HF_OK && hf__error_is_lock(&failure))
+        return check_plain(pg, ask_briefly(pg, db, "ROLLBACK"), "a command", err);
+    if (code != HF_OK && err)
+        *err = failure;
     return code;
 }
 

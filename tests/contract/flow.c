@@ -608,7 +608,9 @@ static void claims_from_a_limited_workflow_wait_for_each_other(void **state)
     trigger_key(NULL, 2);
     atomic_store(&claimed_by_thread, -1);
     sql("BEGIN");
-    sql("SELECT pg_advisory_xact_lock(1215653446, id) FROM workflow WHERE tenant_id = %d",
+    sql("SELECT FROM engine_lock WHERE kind = 1 AND place IN (SELECT id %% 1024 FROM workflow "
+        "WHERE "
+        "tenant_id = %d) FOR NO KEY UPDATE",
         fx.client->tenant_id);
     sql("UPDATE run SET status = 1, slot = workflow_id, run_at = run_at + 30000000 WHERE id = "
         "(SELECT id FROM run WHERE tenant_id = %d LIMIT 1)",

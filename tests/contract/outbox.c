@@ -537,9 +537,11 @@ static void *apply_two(void *arg)
 /* As another flush, with a dispatcher of the other tenant, would: nobody may write events there for now. */
 static PGconn *keep_the_other_tenant_quiet(void)
 {
-    char sql[100];
+    char sql[200];
     PGconn *conn = PQconnectdb(fx.url);
-    snprintf(sql, sizeof sql, "BEGIN; SELECT pg_advisory_xact_lock(1215653447, %d)",
+    snprintf(sql, sizeof sql,
+             "BEGIN; SELECT FROM holdfast.engine_lock WHERE kind = 2 AND place = %d %% 128 FOR NO "
+             "KEY UPDATE",
              fx.other->tenant_id);
     PGresult *result = PQexec(conn, sql);
     assert_int_equal(PQresultStatus(result), PGRES_TUPLES_OK);
@@ -547,17 +549,19 @@ static PGconn *keep_the_other_tenant_quiet(void)
     return conn;
 }
 
-/* Sessions that wait to write events, and those of them that keep others from writing some meanwhile. The view shows the
- * locks of the whole server. */
-static int64_t waiting_writers(bool that_keep_quiet)
+static int64_t waiting_writers(void)
+{
+    return sql_number("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
+                      "AND wait_event_type = 'Lock' AND query LIKE '%%engine_lock%%'");
+}
+
+/* How many seats of our tenant are somebody's. */
+static int64_t seats_taken(void)
 {
     return sql_number(
-        "SELECT count(*) FROM pg_locks w WHERE w.locktype = 'advisory' AND NOT w.granted "
-        "AND w.classid = 1215653447 AND w.database = (SELECT d.oid FROM pg_database d WHERE "
-        "d.datname = current_database()) AND (NOT %s OR EXISTS (SELECT 1 FROM pg_locks h "
-        "WHERE h.pid = w.pid AND h.locktype = 'advisory' AND h.granted AND h.classid "
-        "= 1215653447 AND h.mode = 'ExclusiveLock'))",
-        that_keep_quiet ? "true" : "false");
+        "SELECT 8 - count(*) FROM (SELECT FROM engine_lock WHERE kind = 2 AND place = "
+        "%d %% 128 FOR NO KEY UPDATE SKIP LOCKED) free",
+        fx.client->tenant_id);
 }
 
 /* Two such flushes would wait for each other. */
@@ -582,9 +586,9 @@ static void a_flush_in_which_a_dispatcher_sleeps_does_not_wait_for_another_tenan
         };
         PGconn *quiet = keep_the_other_tenant_quiet();
         assert_int_equal(pthread_create(&thread, NULL, apply_two, ops), 0);
-        while (waiting_writers(false) == 0)
+        while (waiting_writers() == 0)
             usleep(1000);
-        assert_int_equal(waiting_writers(true), 0);
+        assert_int_equal(seats_taken(), 0);
         end_with(quiet, "COMMIT");
         pthread_join(thread, NULL);
         assert_int_equal(ops[0].code, HF_OK);

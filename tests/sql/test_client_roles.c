@@ -3,11 +3,15 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "sql/clients.h"
 
+#include <holdfast/outbox.h>
+
+#include "store/postgres.h"
+
 #include <string.h>
 
-static const char *const hidden[] = { "api_token", "subscription", "client_role",
-                                      "seal",      "worker",       "host_lock",
-                                      "lane",      "schedule",     "projection" };
+static const char *const hidden[] = { "api_token",  "subscription", "client_role", "seal",
+                                      "worker",     "host_lock",    "lane",        "schedule",
+                                      "projection", "engine_lock" };
 
 /* ---- What it can do ---- */
 
@@ -421,6 +425,99 @@ static void the_engines_own_functions_lend_no_rights(void **state)
                      0);
 }
 
+/* ---- Standing in the engine's way ---- */
+
+/* Emits an event of beta's that somebody subscribed to, from a workflow with limits. */
+static hf_code work_with_events(void)
+{
+    static const char *const pattern = "work";
+    hf_workflow limited = { .name = "work", .max_running = 1 };
+    hf_subscription_spec subscription = HF_SUBSCRIPTION_INIT;
+    hf_new_outbox event = { .type = "order.paid" };
+    hf_transition turn = { .version = HF_TRANSITION_VERSION };
+    hf_claim_spec spec = HF_CLAIM_INIT;
+    hf_claims *claims = NULL;
+    char secret[HF_SECRET_TEXT];
+    hf_error error;
+    subscription.name = "shop";
+    subscription.url = "http://127.0.0.1:9/";
+    assert_ok(hf_workflow_put(beta_client, &limited, HF_SET_MAX_RUNNING, err));
+    assert_ok(hf_subscription_put(beta_client, &subscription, secret, err));
+    spec.worker = "w";
+    spec.patterns = &pattern;
+    spec.pattern_count = 1;
+    spec.limit = 1;
+    hf_code code = hf_claim(beta_client, &claims, &spec, &error);
+    if (code != HF_OK)
+        return code;
+    assert_int_equal(claims->count, 1);
+    turn.run = claims->items[0].run.id;
+    turn.run_version = claims->items[0].run.version;
+    turn.worker = "w";
+    turn.turn = HF_TURN_SUCCEED;
+    turn.outbox = &event;
+    turn.outbox_count = 1;
+    code = hf_commit(beta_client, &turn, NULL, &error);
+    hf_claims_free(claims);
+    return code;
+}
+
+/* Locks by number are everybody's. */
+static void locks_by_number_stop_no_other_tenant(void **state)
+{
+    (void)state;
+    pg_do(acme, "SELECT pg_advisory_lock(1215653446, n), pg_advisory_lock(1215653447, n) FROM "
+                "generate_series(1, 20) n");
+    pg_do(acme, "SELECT pg_advisory_lock(7525352680829580148)");
+    assert_ok(work_with_events());
+    assert_ok(hf_subscription_delete(beta_client, "shop", err));
+}
+
+/* So that the next lock is none either. */
+static void the_engine_takes_no_lock_by_number(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < HF__STMT_COUNT; i++)
+        if (hf__postgres_statements[i].sql && strstr(hf__postgres_statements[i].sql, "advisory"))
+            fail_msg("%s takes one", hf__postgres_statements[i].name);
+    assert_int_equal(pg_number(scratch.pg,
+                               "SELECT count(*) FROM pg_proc WHERE pronamespace = "
+                               "'holdfast'::regnamespace AND prosrc LIKE '%%advisory%%'"),
+                     0);
+}
+
+static void what_the_engine_locks_cannot_be_locked_by_a_client(void **state)
+{
+    static const char *const strengths[] = { "UPDATE", "NO KEY UPDATE", "SHARE", "KEY SHARE" };
+    static const char *const modes[] = { "ROW SHARE", "ROW EXCLUSIVE", "SHARE UPDATE EXCLUSIVE",
+                                         "SHARE",     "EXCLUSIVE",     "ACCESS EXCLUSIVE" };
+    (void)state;
+    for (size_t i = 0; i < COUNT(strengths); i++) {
+        assert_string_equal(
+            pg_refusal(acme, "SELECT 1 FROM holdfast.engine_lock FOR %s", strengths[i]), DENIED);
+        assert_string_equal(
+            pg_refusal(acme, "SELECT 1 FROM holdfast.schema_version FOR %s", strengths[i]), DENIED);
+        for (size_t j = 0; j < readable_count; j++)
+            assert_string_equal(pg_refusal(acme, "SELECT 1 FROM holdfast.%s LIMIT 1 FOR %s",
+                                           readable[j], strengths[i]),
+                                DENIED);
+    }
+    assert_string_equal(
+        pg_refusal(acme, "DO $$BEGIN LOCK TABLE holdfast.engine_lock IN ACCESS SHARE MODE; END$$"),
+        DENIED);
+    for (size_t i = 0; i < COUNT(modes); i++) {
+        assert_string_equal(
+            pg_refusal(acme, "DO $$BEGIN LOCK TABLE holdfast.schema_version IN %s MODE; END$$",
+                       modes[i]),
+            DENIED);
+        for (size_t j = 0; j < readable_count; j++)
+            assert_string_equal(pg_refusal(acme,
+                                           "DO $$BEGIN LOCK TABLE holdfast.%s IN %s MODE; END$$",
+                                           readable[j], modes[i]),
+                                DENIED);
+    }
+}
+
 /* Channels have no owner: anybody may notify. A forged wake-up is a look for work and nothing else. */
 static void a_forged_notification_harms_nobody(void **state)
 {
@@ -472,6 +569,9 @@ int main(void)
         CLIENTS_TEST(plans_and_statistics_show_no_values),
         CLIENTS_TEST(functions_of_its_own_are_not_taken_for_the_engines),
         CLIENTS_TEST(the_engines_own_functions_lend_no_rights),
+        CLIENTS_TEST(locks_by_number_stop_no_other_tenant),
+        CLIENTS_TEST(the_engine_takes_no_lock_by_number),
+        CLIENTS_TEST(what_the_engine_locks_cannot_be_locked_by_a_client),
         CLIENTS_TEST(a_forged_notification_harms_nobody),
     };
     if (!scratch_server())

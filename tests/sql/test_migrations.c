@@ -401,6 +401,20 @@ static void many_processes_migrate_once(void **state)
     migrate_by_many(1);
 }
 
+/* Whoever may log in can take any lock by number. */
+static void a_lock_by_number_keeps_nobody_from_migrating(void **state)
+{
+    (void)state;
+    if (!on_postgres)
+        return; /* there are none */
+    PGconn *stranger = pg_connect(scratch.url);
+    pg_do(stranger, "SELECT pg_advisory_lock(7525352680829580148)");
+    hf_close(open_old(1));
+    hf_close(scratch_open(url));
+    PQfinish(stranger);
+    assert_int_equal(meddle("SELECT count(*) FROM @schema_version"), newest_schema());
+}
+
 static bool waits_for_the_table(void)
 {
     return pg_number(scratch.pg, "SELECT count(*) FROM pg_locks WHERE NOT granted AND "
@@ -827,6 +841,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         MIGRATION_TEST(many_processes_create_one_schema),
         MIGRATION_TEST(many_processes_migrate_once),
+        MIGRATION_TEST(a_lock_by_number_keeps_nobody_from_migrating),
         MIGRATION_TEST(a_store_is_migrated_while_older_programs_work),
         MIGRATION_TEST(older_programs_go_on_listing_by_time_and_by_flow_key),
         MIGRATION_TEST(a_new_store_has_nothing_that_older_programs_alone_need),

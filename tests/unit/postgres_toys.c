@@ -55,6 +55,8 @@ const struct hf__statement notify = { .name = "notify_any",
 
 static const char set_up_sql[] =
     "CREATE SCHEMA " SCHEMA ";"
+    "CREATE SCHEMA holdfast;"
+    "CREATE TABLE holdfast.schema_version (version int PRIMARY KEY);"
     "CREATE TABLE " SCHEMA ".item (id int PRIMARY KEY, note text);"
     "CREATE TABLE " SCHEMA ".slow (id int PRIMARY KEY, note text);"
     "CREATE FUNCTION " SCHEMA ".raise(code text) RETURNS void LANGUAGE plpgsql AS "

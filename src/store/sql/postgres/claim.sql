@@ -184,15 +184,19 @@ SELECT o.id, o.event_seq, o.version, o.tenant_id, o.updated_at, 0, 'started', $3
 
 -- name: lock_flow
 -- Makes the claims from workflows with limits wait for each other, until the transaction ends. A statement of its own,
--- before the counting one: that one's snapshot must be younger than the lock. Serves: workers, before claim_limited.
+-- before the counting one: that one's snapshot must be younger than the lock. Served by the primary key of engine_lock. Serves:
+-- workers, before claim_limited.
 -- only: postgres
 -- takes: one (heads text)
 -- gives: nothing
-SELECT pg_advisory_xact_lock(1215653446, f.id)
-  FROM (SELECT DISTINCT l.workflow_id AS id
+SELECT k.place
+  FROM (SELECT DISTINCT l.workflow_id % 1024 AS place
           FROM jsonb_array_elements($1::jsonb) AS h(head)
           JOIN holdfast.lane l ON l.id = (h.head->>0)::int
-         ORDER BY l.workflow_id OFFSET 0) f;
+         ORDER BY 1 OFFSET 0) f
+ CROSS JOIN LATERAL (
+    SELECT x.place FROM holdfast.engine_lock x WHERE x.kind = 1 AND x.place = f.place AND x.seat = 0
+       FOR NO KEY UPDATE) k;
 
 -- name: claim_limited
 -- As claim_runs, for workflows with limits: takes no more than there are free slots and starts left, of the workflow

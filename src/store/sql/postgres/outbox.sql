@@ -48,37 +48,65 @@ fresh AS (
 )
 SELECT w.lane, w.run_at FROM woken w;
 
+-- piece: free_seat
+-- A seat of this place at which nobody writes events. Not all begin with the first.
+SELECT l.seat FROM holdfast.engine_lock l
+ WHERE l.kind = 2 AND l.place = p.place
+ ORDER BY (l.seat + pg_backend_pid()) % 8 LIMIT 1
+   FOR NO KEY UPDATE SKIP LOCKED
+
 -- name: announce_outbox
 -- Says that events of these tenants are about to be written: until the transaction ends, no run that delivers goes to
--- sleep. In one order, since somebody may wait_quiet in between. Before insert_outbox, whose snapshot must be younger. Serves: commit, trigger with an initial transition.
+-- sleep. Takes a seat in each tenant's place; if none is free, waits for one. In one order, since somebody may wait_quiet in
+-- between. Before insert_outbox, whose snapshot must be younger. Served by the primary key of engine_lock. Serves: commit,
+-- trigger with an initial transition.
 -- only: postgres
 -- takes: rows (tenant int)
--- gives: (locked text)
-SELECT pg_advisory_xact_lock_shared(1215653447, n.tenant)::text
-  FROM (SELECT DISTINCT a.tenant FROM unnest($1::int[]) AS a(tenant) ORDER BY a.tenant OFFSET 0) n;
+-- gives: (seat int)
+SELECT coalesce(f.seat, w.seat)
+  FROM (SELECT DISTINCT a.tenant % 128 AS place FROM unnest($1::int[]) AS a(tenant) ORDER BY 1 OFFSET 0) p
+  LEFT JOIN LATERAL (
+    -- include: free_seat
+  ) f ON true
+  LEFT JOIN LATERAL (
+    SELECT l.seat FROM holdfast.engine_lock l
+     WHERE l.kind = 2 AND l.place = p.place AND l.seat = pg_backend_pid() % 8 AND f.seat IS NULL
+       FOR NO KEY UPDATE
+  ) w ON true;
 
 -- name: try_announce
--- The same without waiting, for those who hold what try_quiet gave: two of them could wait for each other's tenants. Serves:
--- as announce_outbox.
+-- The same without waiting, for those who tried to get quiet: two of them could wait for each other's tenants. Served by the
+-- primary key of engine_lock. Serves: as announce_outbox.
 -- only: postgres
 -- takes: rows (tenant int)
 -- gives: (announced bool)
-SELECT pg_try_advisory_xact_lock_shared(1215653447, n.tenant) FROM unnest($1::int[]) AS n(tenant);
+SELECT f.seat IS NOT NULL
+  FROM (SELECT DISTINCT a.tenant % 128 AS place FROM unnest($1::int[]) AS a(tenant) ORDER BY 1 OFFSET 0) p
+  LEFT JOIN LATERAL (
+    -- include: free_seat
+  ) f ON true;
 
 -- name: try_quiet
--- Whether no event of the tenant is being written; then none will be until this transaction ends. Before
--- pending_deliveries, whose snapshot must be younger. Serves: commits of runs that deliver, which want to sleep.
+-- Whether no event of the tenant is being written: it takes all seats. Then none will be until this transaction ends. Before
+-- pending_deliveries, whose snapshot must be younger. Served by the primary key of engine_lock. Serves: commits of runs that
+-- deliver, which want to sleep.
 -- only: postgres
 -- takes: rows (tenant int, run uuid)
 -- gives: (run uuid, quiet bool)
-SELECT n.run, pg_try_advisory_xact_lock(1215653447, n.tenant) FROM unnest($1::int[], $2::uuid[]) AS n(tenant, run);
+SELECT n.run,
+       (SELECT count(*) = 8
+          FROM (SELECT l.seat FROM holdfast.engine_lock l
+                 WHERE l.kind = 2 AND l.place = n.tenant % 128 ORDER BY l.seat
+                   FOR NO KEY UPDATE SKIP LOCKED) s)
+  FROM unnest($1::int[], $2::uuid[]) AS n(tenant, run);
 
 -- name: wait_quiet
--- Waits until no event of the tenant is being written. Serves: removing a subscription, before delete_subscription.
+-- Waits until no event of the tenant is being written, seat by seat: who comes later waits behind it. Served by the primary key of
+-- engine_lock. Serves: removing a subscription, before delete_subscription.
 -- only: postgres
 -- takes: one (tenant int)
 -- gives: nothing
-SELECT pg_advisory_xact_lock(1215653447, $1);
+SELECT l.seat FROM holdfast.engine_lock l WHERE l.kind = 2 AND l.place = $1 % 128 ORDER BY l.seat FOR NO KEY UPDATE;
 
 -- name: pending_deliveries
 -- Runs that have something to deliver. Served by subscription_run and the primary key of delivery. Serves: commits of runs

@@ -79,8 +79,9 @@ SELECT $2::int <> pg_catalog.pg_backend_pid()
 SELECT CASE WHEN $2::int = pg_catalog.pg_backend_pid() THEN pg_catalog.pg_terminate_backend($1::int) ELSE false END AS ended;
 
 -- name: try_migrate_lock
--- One migration at a time; the lock ends with the transaction. The number spells "holdfast". Serves: migrations.
+-- One migration at a time; the lock ends with the transaction. Nobody without rights on the table can take it, and it keeps nobody
+-- from reading what version there is, or from adding one. An error if somebody has it. Serves: migrations.
 -- only: postgres
 -- takes: nothing
--- gives: (locked bool)
-SELECT pg_catalog.pg_try_advisory_xact_lock(7525352680829580148) AS locked;
+-- gives: nothing
+LOCK TABLE holdfast.schema_version IN SHARE UPDATE EXCLUSIVE MODE NOWAIT;

@@ -96,3 +96,31 @@ BEGIN
     END IF;
     RETURN true;
 END $$;
+
+-- ---- Locks of the engine's own ----
+
+-- What operations lock to wait for each other: rows of a table on which no client has rights. Locks by number (pg_advisory_lock)
+-- belong to everybody. Rows are locked and never changed. There are so many for good: two workflows, or tenants, that share a
+-- place wait for each other now and then, and that is all.
+CREATE TABLE IF NOT EXISTS holdfast.engine_lock (
+    kind  int NOT NULL, -- 1: claims from a workflow with limits; 2: events of a tenant that are being written
+    place int NOT NULL, -- kind 1: the workflow's number modulo 1024; kind 2: the tenant's modulo 128
+    seat  int NOT NULL, -- kind 1: 0; kind 2: 0 to 7, of which who writes takes any one, and who wants quiet all
+    PRIMARY KEY (kind, place, seat)
+);
+INSERT INTO holdfast.engine_lock (kind, place, seat)
+SELECT 1, p, 0 FROM generate_series(0, 1023) p
+UNION ALL
+SELECT 2, p, s FROM generate_series(0, 127) p, generate_series(0, 7) s
+ON CONFLICT DO NOTHING;
+
+-- Engines that do not own the tables.
+DO $$
+DECLARE
+    engine regrole;
+BEGIN
+    FOR engine IN SELECT a.grantee FROM pg_class c, aclexplode(c.relacl) a
+                   WHERE c.oid = 'holdfast.run'::regclass AND a.privilege_type = 'INSERT' AND a.grantee <> 0 LOOP
+        EXECUTE format('GRANT SELECT, UPDATE ON holdfast.engine_lock TO %s', engine);
+    END LOOP;
+END $$;
