@@ -5,6 +5,7 @@
 
 #include "client/client.h"
 #include "server/assets.h"
+#include "server/head.h"
 #include "server/stream.h"
 #include "util/alloc.h"
 #include "util/clock.h"
@@ -166,13 +167,15 @@ static size_t count_headers(const struct hf__request *request, const char *name)
     return count;
 }
 
-/* A proxy in front must not understand it otherwise than we do: a second request could hide in the first. */
+/* A proxy in front must not understand it otherwise than we do: a second request could hide in the first. One that speaks
+ * HTTP/1.0 may know no chunks. */
 static bool is_framed_once(const struct hf__request *request)
 {
     const char *encoding = hf__request_header(request, "Transfer-Encoding");
     size_t encodings = count_headers(request, "Transfer-Encoding");
     size_t lengths = count_headers(request, "Content-Length");
-    return encodings + lengths <= 1 && (!encoding || strcasecmp(encoding, "chunked") == 0);
+    return encodings + lengths <= 1 &&
+           (!encoding || (strcasecmp(encoding, "chunked") == 0 && !request->is_old));
 }
 
 /* Of these everybody on the way may take another one. NULL: none is there twice. */
@@ -198,6 +201,8 @@ static bool refuse_ambiguous(struct hf__request *request)
         hf__reply_problem_as(request, HF__PROBLEM_INVALID,
                              "a header that says one thing is there twice",
                              hf__arena_printf(&request->arena, "send the header %s once", doubled));
+    else if (!request->is_old && !hf__request_header(request, "Host"))
+        hf__reply_problem_as(request, HF__PROBLEM_INVALID, "the header Host is missing", NULL);
     return request->answered;
 }
 
@@ -219,16 +224,19 @@ static void check_early(struct hf__request *request)
 }
 
 static struct hf__request *begin(struct hf__server *server, struct MHD_Connection *connection,
-                                 const char *url, const char *method)
+                                 const char *url, const char *method, const char *version)
 {
-    struct hf__request *request = hf__calloc(1, sizeof *request);
-    if (!request)
-        return NULL;
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    struct hf__connection *known = info ? info->socket_context : NULL;
+    struct hf__request *request = known ? hf__calloc(1, sizeof *request) : NULL;
+    if (!request)
+        return NULL;
+    hf__head_end(known);
     request->server = server;
     request->connection = connection;
-    request->entry = info ? info->socket_context : NULL;
+    request->entry = known->entry;
+    request->is_old = strcmp(version, "HTTP/1.0") == 0;
     request->begun = hf__monotonic_us();
     atomic_init(&request->holders, 1);
     pthread_mutex_init(&request->mutex, NULL);
@@ -240,8 +248,11 @@ static struct hf__request *begin(struct hf__server *server, struct MHD_Connectio
         return NULL;
     }
     atomic_fetch_add(&server->pending, 1);
-    if (!gather(request, MHD_HEADER_KIND, &request->headers, &request->header_count) ||
-        !gather(request, MHD_GET_ARGUMENT_KIND, &request->query, &request->query_count))
+    const char *fault = hf__head_fault(known, method, url, version);
+    if (fault)
+        hf__reply_problem_as(request, HF__PROBLEM_INVALID, "the request is not well-formed", fault);
+    else if (!gather(request, MHD_HEADER_KIND, &request->headers, &request->header_count) ||
+             !gather(request, MHD_GET_ARGUMENT_KIND, &request->query, &request->query_count))
         hf__reply_problem_as(request, HF__PROBLEM_INVALID,
                              "the query or the headers are not well-formed", NULL);
     else
@@ -251,13 +262,21 @@ static struct hf__request *begin(struct hf__server *server, struct MHD_Connectio
 
 /* ---- Answering ---- */
 
+/* libmicrohttpd takes chunks whose lines end with a lone LF, as not everybody on the way does. So whatever follows a request
+ * in chunks is not read. */
+static bool closes(const struct hf__request *request)
+{
+    return atomic_load(&request->server->stopping) ||
+           hf__request_header(request, "Transfer-Encoding") != NULL;
+}
+
 static void add_headers(struct hf__request *request, struct MHD_Response *response)
 {
     const char *type = request->type ? request->type : "application/json";
     if (request->status != 204)
         MHD_add_response_header(response, "Content-Type", type);
     MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
-    if (atomic_load(&request->server->stopping))
+    if (closes(request))
         MHD_add_response_header(response, "Connection", "close");
     bool cached = false;
     for (int i = 0; i < request->answer_header_count; i++) {
@@ -500,9 +519,8 @@ enum MHD_Result hf__on_request(void *arg, struct MHD_Connection *connection, con
 {
     struct hf__server *server = arg;
     struct hf__request *request = *context;
-    (void)version;
     if (!request) {
-        request = *context = begin(server, connection, url, method);
+        request = *context = begin(server, connection, url, method, version);
         return request ? admit(request) : MHD_NO;
     }
     if (request->asking) { /* was set aside at the headers, and goes on there */
@@ -595,18 +613,33 @@ void hf__on_completed(void *arg, struct MHD_Connection *connection, void **conte
     hf__request_release(request);
 }
 
+static struct hf__connection *meet(struct hf__server *server, struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    struct hf__connection *known = info ? hf__calloc(1, sizeof *known) : NULL;
+    if (!known)
+        return NULL;
+    known->server = server;
+    known->connection = connection;
+    known->fd = info->connect_fd;
+    known->entry = hf__sweep_add(server->sweep, known->fd);
+    return known;
+}
+
 void hf__on_connection(void *arg, struct MHD_Connection *connection, void **context,
                        enum MHD_ConnectionNotificationCode code)
 {
     struct hf__server *server = arg;
+    struct hf__connection *known = *context;
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
-        const union MHD_ConnectionInfo *info =
-            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-        *context = info ? hf__sweep_add(server->sweep, info->connect_fd) : NULL;
-    } else {
-        hf__sweep_remove(server->sweep, *context);
-        *context = NULL;
+        *context = meet(server, connection);
+        return;
     }
+    *context = NULL;
+    hf__head_end(known);
+    hf__sweep_remove(server->sweep, known ? known->entry : NULL);
+    free(known);
 }
 
 /* The path and the query are decoded by us, part by part, so that an encoded slash is no separator. */

@@ -10,6 +10,7 @@
 
 struct MHD_Daemon;
 struct hf__feed;
+struct hf__connection;
 struct hf__gauges;
 struct hf__hands;
 struct hf__park;
@@ -28,6 +29,7 @@ struct hf__server {
     struct hf__gauges *gauges;
     struct hf__sweep *sweep;
     struct MHD_Daemon *daemon;
+    struct hf__connection *arriving; /* whose heads are, see head.h */
     char url[300];
     struct hf__buffer openapi_packed; /* the document by gzip */
     char *openapi;                    /* the document, made at the start */

@@ -68,6 +68,7 @@ struct hf__request {
     size_t query_count;
     struct hf__buffer body;
     size_t body_taken; /* bytes of it, as counted in the server's total */
+    bool is_old;       /* HTTP/1.0 */
     bool foreign;      /* it was sent to a name that a server without tokens does not answer to */
     bool asking;       /* a hand looks who asks, before the body is taken */
     bool received;     /* the body is complete */

@@ -4,6 +4,7 @@
 
 #include "server/feed.h"
 #include "server/gauges.h"
+#include "server/head.h"
 #include "server/http.h"
 #include "server/inner.h"
 #include "server/openapi.h"
@@ -88,7 +89,8 @@ static hf_code start_daemon(struct hf__server *server, hf_error *err)
 {
     const struct hf__server_options *options = &server->options;
     union address address;
-    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC;
+    unsigned flags =
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC | MHD_USE_ERROR_LOG;
     hf_code code = read_address(&address, options->host, options->port, err);
     if (code != HF_OK)
         return code;
@@ -97,15 +99,17 @@ static hf_code start_daemon(struct hf__server *server, hf_error *err)
     if (options->certificate)
         flags |= MHD_USE_TLS;
     struct MHD_OptionItem items[] = {
+        { MHD_OPTION_EXTERNAL_LOGGER, (intptr_t)hf__on_library_log, server },
         { MHD_OPTION_SOCK_ADDR, 0, &address },
         { MHD_OPTION_NOTIFY_COMPLETED, (intptr_t)hf__on_completed, server },
         { MHD_OPTION_NOTIFY_CONNECTION, (intptr_t)hf__on_connection, server },
+        { MHD_OPTION_URI_LOG_CALLBACK, (intptr_t)hf__on_target, NULL },
         { MHD_OPTION_UNESCAPE_CALLBACK, (intptr_t)hf__on_unescape, NULL },
         { MHD_OPTION_CONNECTION_LIMIT, options->max_connections, NULL },
         { MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS, NULL },
         { MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY, NULL },
         { MHD_OPTION_LISTEN_BACKLOG_SIZE, 1024, NULL },
-        { MHD_OPTION_STRICT_FOR_CLIENT, 1, NULL },
+        { MHD_OPTION_STRICT_FOR_CLIENT, 0, NULL }, /* we are stricter, and answer */
         { options->certificate ? MHD_OPTION_HTTPS_MEM_CERT : MHD_OPTION_END, 0,
           (void *)(intptr_t)options->certificate },
         { options->certificate ? MHD_OPTION_HTTPS_MEM_KEY : MHD_OPTION_END, 0,

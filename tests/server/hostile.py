@@ -8,11 +8,10 @@ import os
 import pathlib
 import socket
 import ssl
-import subprocess
 import sys
 
-from scene import HOST, Client, Raw, Server, cases_on_a_server, check, follow, make_store, run_program, wait_until
-from processes import PATIENCE, Skipped
+from scene import HOST, Client, Raw, Server, cases_on_a_server, check, follow, make_certificate, make_store, run_program, wait_until
+from processes import PATIENCE
 from runner import Runner
 
 RUNNER = Runner(sys.argv)
@@ -363,16 +362,6 @@ def the_log_has_no_control_characters(server, client):
 
 
 # ---- TLS ----
-
-
-def make_certificate(directory, name):
-    key, certificate = directory / f"{name}.key", directory / f"{name}.pem"
-    try:
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
-                        "-keyout", key, "-out", certificate], check=True, capture_output=True)
-    except FileNotFoundError:
-        raise Skipped("there is no openssl to make a certificate") from None
-    return str(certificate), str(key)
 
 
 def tls_is_served_and_wrong_files_are_told(directory):

@@ -6,6 +6,7 @@ import os
 import pathlib
 import re
 import socket
+import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "crash"))
@@ -202,3 +203,14 @@ def cases_on_a_server(runner, kind):
         return decorate
 
     return case
+
+
+def make_certificate(directory, name):
+    """Signed by itself, for localhost."""
+    key, certificate = directory / f"{name}.key", directory / f"{name}.pem"
+    try:
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+                        "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    except FileNotFoundError:
+        raise Skipped("there is no openssl to make a certificate") from None
+    return str(certificate), str(key)
