@@ -9,7 +9,12 @@
  * history_mismatch, which names both. From then on, and once the run is lost, every call returns the same error. A name is 1
  * to 500 bytes and does not itself end with "#" and a number.
  *
- * A step is ended before the next call is made. Times given as a negative number have passed already.
+ * A step is ended before the next call is made, and calls are made one at a time. Whoever breaks a rule of these fails the run
+ * for good, whatever the handler does with what the call answered: error codes calls_overlap (a call inside an open step, or
+ * from two threads at once), not_awaited (the handler returned HF_OK with a step open), result_refused (the same, since the
+ * step's output was refused) and broken_rule.
+ *
+ * Times given as a negative number have passed already. A limit of 0 is none.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef HOLDFAST_FUNCTION_H
 #define HOLDFAST_FUNCTION_H
@@ -49,12 +54,32 @@ typedef struct hf_step_options {
     int64_t retry_base; /* us before the second attempt, doubled each time; default 1 s */
     int64_t retry_cap;  /* default 5 min */
     int64_t timeout;    /* us for one attempt; 0: none. What comes later counts as failed */
+    /* us for which failures may put off the next attempt (hf_step_failure.retry_after) without using up attempts, from the first
+     * of them on; default 1 h, 0: no limit */
+    int64_t retry_after_limit;
 } hf_step_options;
 
-#define HF_STEP_OPTIONS_VERSION 1
+#define HF_STEP_OPTIONS_VERSION 2 /* 2: retry_after_limit */
 #define HF_STEP_OPTIONS_INIT                                                                       \
     {                                                                                              \
-        HF_STEP_OPTIONS_VERSION, 0, 0, 0, 0                                                        \
+        HF_STEP_OPTIONS_VERSION, 0, 0, 0, 0, HF_HOURS(1)                                           \
+    }
+
+/* Why an attempt failed; all of it is remembered, and the same at every replay. */
+typedef struct hf_step_failure {
+    int version;            /* HF_STEP_FAILURE_VERSION */
+    hf_code code;           /* HF_PERMANENT: no more attempts */
+    const char *error_code; /* your own, at most 200 bytes; NULL: the name of `code` */
+    const char *message;    /* NULL: what `code` means */
+    const char *details;    /* JSON; NULL: none */
+    int64_t
+        retry_after; /* us until the next attempt, and this one does not count; 0: it does, and the policy tells */
+} hf_step_failure;
+
+#define HF_STEP_FAILURE_VERSION 1
+#define HF_STEP_FAILURE_INIT                                                                       \
+    {                                                                                              \
+        HF_STEP_FAILURE_VERSION, HF_HANDLER_FAILED, NULL, NULL, NULL, 0                            \
     }
 
 /* True: not done yet, so do it and call hf_step_done or hf_step_fail. False: it is over (hf_step_output, hf_step_result), or
@@ -72,9 +97,16 @@ HF_PUBLIC hf_code hf_step_done(hf_step *step, const char *json);
  * hf_step_result tells. HF_PERMANENT as `code` leaves no more attempts. A handler that returns HF_HANDLER_FAILED right
  * after that fails its run for good: every replay would meet the same. */
 HF_PUBLIC hf_code hf_step_fail(hf_step *step, hf_code code, const char *message);
+/* The same with a code of your own, details, or the time of the next attempt. HF_INVALID: the code or the details are not
+ * acceptable, and the step is still to be ended. */
+HF_PUBLIC hf_code hf_step_fail_with(hf_step *step, const hf_step_failure *failure);
 /* HF_OK once it is done; HF_HANDLER_FAILED with the message if it failed for good; HF_SUSPENDED while it waits for its next
  * attempt; otherwise what became of the run. */
 HF_PUBLIC hf_code hf_step_result(const hf_step *step, hf_error *err) HF_MUST_CHECK;
+/* The code and the details (JSON; NULL: none) with which the step failed for good; NULL unless it did. If the handler returns
+ * HF_HANDLER_FAILED then, they are the run's. They live as long as the handler runs. */
+HF_PUBLIC const char *hf_step_error_code(const hf_step *step);
+HF_PUBLIC const char *hf_step_error_details(const hf_step *step);
 /* JSON; NULL unless it is done. Lives as long as the handler runs. */
 HF_PUBLIC const char *hf_step_output(const hf_step *step);
 /* HF_OK while there is time left; HF_TIMEOUT past the step's own limit; otherwise as hf_check. */

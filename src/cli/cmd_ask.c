@@ -23,8 +23,8 @@ static const struct cli_option options[] = {
             .value = &args.form),
     CLI_OPT(DURATION, 0, "due-in", "DURATION", "when the answer is due", .value = &args.due,
             .min = -1),
-    CLI_OPT(DURATION, 0, "timeout", "DURATION", "give up after so long, with exit code 6",
-            .value = &args.timeout, .min = -1),
+    CLI_OPT(DURATION, 0, "timeout", "DURATION",
+            "give up after so long, with exit code 6; 0: no limit", .value = &args.timeout),
     CLI_OPTIONS_END,
 };
 

@@ -117,8 +117,8 @@ static const struct cli_option wait_options[] = {
     CLI_OPT(SWITCH, 0, "any", NULL, "until one has ended", .value = &wait_args.any),
     CLI_OPT(SWITCH, 0, "fail-fast", NULL, "until all have ended or one has failed",
             .value = &wait_args.fail_fast),
-    CLI_OPT(DURATION, 0, "timeout", "DURATION", "give up after so long, with exit code 6",
-            .value = &wait_args.timeout, .min = -1),
+    CLI_OPT(DURATION, 0, "timeout", "DURATION",
+            "give up after so long, with exit code 6; 0: no limit", .value = &wait_args.timeout),
     CLI_OPTIONS_END,
 };
 

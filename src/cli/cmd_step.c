@@ -6,18 +6,20 @@
 #include "util/duration.h"
 #include "util/text.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define EXIT_FOR_GOOD 78 /* of the command: trying again would not help */
+#define EXIT_TRY_LATER 75 /* of the command: whom it asked is busy */
+#define EXIT_FOR_GOOD 78  /* of the command: trying again would not help */
 
 static struct {
-    int64_t timeout, retry, retry_base, retry_cap;
-} args = { .retry = -1 }; /* not said */
+    int64_t timeout, retry, retry_base, retry_cap, retry_after, retry_after_limit;
+} args = { .retry = -1, .retry_after_limit = -1 }; /* not said */
 
 static const struct cli_option options[] = {
-    CLI_OPT(DURATION, 0, "timeout", "DURATION", "end a COMMAND that takes longer: it has failed",
-            .value = &args.timeout, .min = -1),
+    CLI_OPT(DURATION, 0, "timeout", "DURATION",
+            "end a COMMAND that takes longer: it has failed; 0: no limit", .value = &args.timeout),
     CLI_OPT(
         NUMBER, 0, "retry", "N",
         "if it fails, try it up to N more times; default as often as the run itself may be tried",
@@ -27,6 +29,12 @@ static const struct cli_option options[] = {
             .min = -1),
     CLI_OPT(DURATION, 0, "retry-cap", "DURATION", "at most so long between tries; default 5m",
             .value = &args.retry_cap, .min = -1),
+    CLI_OPT(DURATION, 0, "retry-after", "DURATION",
+            "after exit code 75 try it again so much later; such a try does not count",
+            .value = &args.retry_after, .min = -1),
+    CLI_OPT(DURATION, 0, "retry-after-limit", "DURATION",
+            "for so long, then tries count again; default 1h, 0: no limit",
+            .value = &args.retry_after_limit),
     CLI_OPTIONS_END,
 };
 
@@ -87,11 +95,15 @@ static const char *fault_of(const struct hf__buffer *output)
     return NULL;
 }
 
-static void request_failure(struct hf__buffer *request, int exit_code, const char *words,
-                            bool permanent)
+/* `code` NULL: the exit code's. */
+static void request_failure(struct hf__buffer *request, int exit_code, const char *code,
+                            const char *words, bool permanent)
 {
     cli_request_begin(request, "fail");
     cli_request_number(request, "exit", exit_code);
+    cli_request_text(request, "code", code);
+    if (exit_code == EXIT_TRY_LATER)
+        cli_request_number(request, "after", args.retry_after);
     cli_request_text(request, "message", words);
     if (permanent)
         hf__buffer_add_text(request, ",\"permanent\":true");
@@ -103,19 +115,22 @@ static void request_refusal(struct cli_session *session, struct hf__buffer *requ
 {
     char limit[HF__DURATION_TEXT], words[300];
     const char *fault = fault_of(&result->output);
+    const char *code = "result_refused";
     int exit_code = CLI_FAILED;
     if (result->end == CLI_STEP_LATE) {
+        code = hf_code_name(HF_TIMEOUT);
         hf__duration_format(args.timeout, limit);
         snprintf(words, sizeof words, "it took longer than its limit of %s", limit);
         exit_code = CLI_TIMEOUT;
     } else if (result->end == CLI_STEP_BROKEN) {
+        code = hf_code_name(HF_UNAVAILABLE);
         snprintf(words, sizeof words, "no process for it: %s", strerror(result->exit_code));
     } else {
         snprintf(words, sizeof words, "%s", fault ? fault : "output too large");
     }
     cli_notice(session, "the step has failed: %s", words);
     /* What was done is not to be done again because of what it printed. */
-    request_failure(request, exit_code, words,
+    request_failure(request, exit_code, code, words,
                     result->end != CLI_STEP_LATE && result->end != CLI_STEP_BROKEN);
 }
 
@@ -125,7 +140,7 @@ static int tell(struct cli_worker_link *link, struct hf__step_line_result *resul
     struct hf__buffer request;
     bool exited = result->end == CLI_STEP_EXITED;
     if (exited && result->exit_code != 0) {
-        request_failure(&request, result->exit_code, result->words,
+        request_failure(&request, result->exit_code, NULL, result->words,
                         result->exit_code == EXIT_FOR_GOOD);
     } else if (!exited || fault_of(&result->output)) {
         request_refusal(link->session, &request, result);
@@ -159,6 +174,8 @@ static json_t *ask_for(struct cli_worker_link *link, const char *name, int *stat
     cli_request_number(&request, "attempts", args.retry + 1);
     cli_request_number(&request, "base", args.retry_base);
     cli_request_number(&request, "cap", args.retry_cap);
+    if (args.retry_after_limit >= 0)
+        hf__buffer_addf(&request, ",\"after_limit\":%" PRId64, args.retry_after_limit);
     return cli_link_ask(link, &request, status);
 }
 
@@ -193,7 +210,8 @@ const struct cli_command cli_command_step = {
         "1 MiB. If COMMAND fails, it is tried again as --retry says, and the program is ended "
         "meanwhile; after the last try the step has failed for good, and this exits with COMMAND's "
         "exit code now and every time. A program that then fails too, fails its run for good. Exit "
-        "code 78 of COMMAND: failed for good, do not try again. 6: it took longer than "
+        "code 78 of COMMAND: failed for good, do not try again. 75, with --retry-after: whom it "
+        "asked is busy, so it is tried again without using up a try. 6: it took longer than "
         "--timeout.\n"
         "COMMAND may run twice if the machine dies while it runs. It finds HOLDFAST_STEP_KEY in "
         "its environment, the same in every attempt of this step of this run and in no other: "

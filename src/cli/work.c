@@ -25,8 +25,8 @@ const struct cli_option cli_work_options[] = {
             "run COMMAND for these workflows, billing.charge.v1 or billing.*, without PATTERN for "
             "all that are claimed; may be repeated",
             .value = &args.execs),
-    CLI_OPT(DURATION, 0, "exec-limit", "DURATION", "end a COMMAND that takes longer",
-            .value = &args.exec_limit, .min = -1),
+    CLI_OPT(DURATION, 0, "exec-limit", "DURATION", "end a COMMAND that takes longer; 0: no limit",
+            .value = &args.exec_limit),
     CLI_OPT(TEXTS, 0, "env", "NAME[=VALUE]",
             "a variable for COMMAND, with the worker's own value if none is given; may be repeated",
             .value = &args.env),

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "client/check.h"
+#include "worker/gate.h"
 
 /* Answers bear the name of the call as their token. -1: it has not come. */
 static int find_answer(const hf_ctx *ctx, const char *full)
@@ -86,8 +87,8 @@ static hf_code prepare(hf_ctx *ctx, const char *name, const char *full, const hf
     return hf__check_task(task, hf__function_max_payload(ctx), &ctx->function->error);
 }
 
-hf_code hf_ask_person(hf_ctx *ctx, const char *name, const hf_new_task *asked, int64_t timeout,
-                      const char **answer)
+static hf_code ask_person(hf_ctx *ctx, const char *name, const hf_new_task *asked, int64_t timeout,
+                          const char **answer)
 {
     const char *full;
     const char *unwanted;
@@ -118,4 +119,10 @@ hf_code hf_ask_person(hf_ctx *ctx, const char *name, const hf_new_task *asked, i
     return hf__function_suspend(
         ctx, NULL,
         &(hf_transition){ .waiting_kind = "task", .waiting_token = full, .waiting_until = until });
+}
+
+hf_code hf_ask_person(hf_ctx *ctx, const char *name, const hf_new_task *asked, int64_t timeout,
+                      const char **answer)
+{
+    return hf__inside(ctx, ask_person(ctx, name, asked, timeout, answer));
 }

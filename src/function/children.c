@@ -8,6 +8,7 @@
 #include "util/error.h"
 #include "util/id.h"
 #include "util/json_members.h"
+#include "worker/gate.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -174,8 +175,8 @@ static hf_code start_rest(hf_ctx *ctx, const char *full, const hf_trigger_spec *
     return code;
 }
 
-hf_code hf_children_start(hf_ctx *ctx, const char *name, const hf_trigger_spec *specs, size_t count,
-                          hf_id *ids)
+static hf_code start_children(hf_ctx *ctx, const char *name, const hf_trigger_spec *specs,
+                              size_t count, hf_id *ids)
 {
     const char *full;
     struct hf__entry *entry;
@@ -194,6 +195,12 @@ hf_code hf_children_start(hf_ctx *ctx, const char *name, const hf_trigger_spec *
     if (code == HF_OK && (!entry || started < count))
         code = start_rest(ctx, full, specs, ids, count, started);
     return code == HF_OK ? adopt(ctx, ids, count) : code;
+}
+
+hf_code hf_children_start(hf_ctx *ctx, const char *name, const hf_trigger_spec *specs, size_t count,
+                          hf_id *ids)
+{
+    return hf__inside(ctx, start_children(ctx, name, specs, count, ids));
 }
 
 hf_code hf_child_start(hf_ctx *ctx, const char *name, const hf_trigger_spec *spec, hf_id *id)
@@ -507,8 +514,8 @@ static hf_code wait_or_go(struct wait *wait, const char *full, const struct hf__
     return suspend(wait, entry ? NULL : &record, what, until);
 }
 
-hf_code hf_children_wait(hf_ctx *ctx, const char *name, const hf_id *ids, size_t count,
-                         hf_wait_for what, int64_t timeout, hf_child_end *ends)
+static hf_code wait_for_children(hf_ctx *ctx, const char *name, const hf_id *ids, size_t count,
+                                 hf_wait_for what, int64_t timeout, hf_child_end *ends)
 {
     const char *full;
     struct hf__entry *entry;
@@ -528,6 +535,12 @@ hf_code hf_children_wait(hf_ctx *ctx, const char *name, const hf_id *ids, size_t
     code = wait_or_go(&wait, full, entry, what, timeout);
     hf__idmap_free(&wait.index);
     return code;
+}
+
+hf_code hf_children_wait(hf_ctx *ctx, const char *name, const hf_id *ids, size_t count,
+                         hf_wait_for what, int64_t timeout, hf_child_end *ends)
+{
+    return hf__inside(ctx, wait_for_children(ctx, name, ids, count, what, timeout, ends));
 }
 
 hf_code hf_child_wait(hf_ctx *ctx, const char *name, hf_id id, hf_child_end *end)

@@ -23,9 +23,13 @@ struct hf__entry {
     enum hf__entry_status status;
     const char *output; /* JSON as it was written */
     const char *error;
+    const char *code;    /* of a failure; NULL: it was not said */
+    const char *details; /* of a failure: JSON; NULL: none */
     int attempt;
     int64_t until; /* store clock */
-    bool own;      /* written by a turn of this run; else with its start, as the steps of a fork */
+    int64_t
+        deferred; /* store clock, when attempts that do not count began; 0: the last one counts */
+    bool own;     /* written by a turn of this run; else with its start, as the steps of a fork */
 };
 
 struct hf__function {
@@ -43,7 +47,10 @@ struct hf__function {
     bool apart;   /* ends were taken one by one: others that shared their row lie elsewhere now */
     bool by_name; /* calls may come in any order */
     bool met_failure; /* the last call told of a failure that every replay meets again */
-    hf_code over;     /* HF_OK while calls may be made; then what all of them answer */
+    const struct hf__entry *failure; /* the step that failed so; NULL: it was another call */
+    const char *broken;              /* error code of the first rule that was broken; NULL: none */
+    const char *refused; /* why the output of the open step was refused; NULL: it was not */
+    hf_code over;        /* HF_OK while calls may be made; then what all of them answer */
     hf_error error;
 };
 
@@ -56,10 +63,15 @@ struct hf__function *hf__function_of(hf_ctx *ctx, hf_code *code);
 /* Ends the function with an error that every later call answers. */
 hf_code hf__function_end(hf_ctx *ctx, hf_code code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+/* The handler broke a rule: its run fails for good, whatever it does with what its calls answer. The first one counts. */
+hf_code hf__function_break(hf_ctx *ctx, const char *error_code, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 /* After the handler: replaces what it returned by what really became of the function. */
 hf_code hf__function_outcome(hf_ctx *ctx, hf_code code, hf_error *err);
 /* Whether the handler gave up because of a failure that is remembered: to try the run again would be in vain. */
 bool hf__function_is_hopeless(const hf_ctx *ctx, hf_code code);
+/* The step on whose failure it gave up; NULL: there is none. */
+const struct hf__entry *hf__function_failure(const hf_ctx *ctx, hf_code code);
 /* The handler came to its end for another reason than the failure that it was told of last. */
 void hf__function_set_failure_aside(hf_ctx *ctx);
 void hf__function_free(hf_ctx *ctx);
@@ -75,6 +87,9 @@ bool hf__function_expects(hf_ctx *ctx, const char *op, const char *name);
 bool hf__function_replays(const struct hf__function *function);
 /* Names, for maps. */
 hf_id hf__function_hash(const char *name);
+
+/* Never NULL: failures of older histories have none of their own. */
+const char *hf__entry_code(const struct hf__entry *entry);
 
 struct hf__entry *hf__function_find(const struct hf__function *function, const char *full);
 /* False: no memory. */
@@ -100,9 +115,12 @@ struct hf__record {
     enum hf__entry_status status;
     const char *output; /* JSON; NULL: none */
     const char *error;
+    const char *code;    /* of the error; NULL: none */
+    const char *details; /* of the error: JSON; NULL: none */
     int attempt;
     int64_t started; /* store clock; 0: not said */
     int64_t until;
+    int64_t deferred; /* as in an entry */
     /* Positions: the mail that is consumed with it is every child's end from here to there. 0: it is consumed by id. */
     int64_t ends_from, ends_to;
 };

@@ -47,9 +47,60 @@ static hf_code mismatch(hf_ctx *ctx, const char *fmt, ...)
                             text, ctx->function->by_name ? "" : "use hf_version, or ");
 }
 
+hf_code hf__function_break(hf_ctx *ctx, const char *error_code, const char *fmt, ...)
+{
+    struct hf__function *function = ctx->function;
+    va_list args;
+    if (function->broken)
+        return function->over;
+    va_start(args, fmt);
+    vsnprintf(function->error.message, sizeof function->error.message, fmt, args);
+    va_end(args);
+    function->broken = error_code;
+    function->error.code = function->over = HF_PERMANENT;
+    return HF_PERMANENT;
+}
+
 static bool finished(const struct hf__function *function)
 {
     return function->by_name || function->next == function->count;
+}
+
+/* What was done in the step would be done again by every replay, and nobody would ever know. */
+static void refuse_open_step(hf_ctx *ctx)
+{
+    const struct hf__function *function = ctx->function;
+    if (function->refused)
+        hf__function_break(
+            ctx, "result_refused",
+            "the output of the step \"%.100s\" was refused, after its work was done: %s",
+            function->open, function->refused);
+    else
+        hf__function_break(ctx, "not_awaited",
+                           "the handler ended before its step \"%.100s\" did: end the step by "
+                           "hf_step_done or hf_step_fail first",
+                           function->open);
+}
+
+/* What became of the handler's calls, before they are looked at: a rule that was broken counts more than what it returned. */
+static void look_for_broken_rules(hf_ctx *ctx, hf_code code)
+{
+    struct hf__function *function = ctx->function;
+    if (atomic_load(&ctx->overlapped))
+        hf__function_break(ctx, "calls_overlap",
+                           "two threads of the handler made calls at once: make them one after the "
+                           "other");
+    if (function->over == HF_OK && code == HF_OK && function->open)
+        refuse_open_step(ctx);
+    if (function->over == HF_OK && code == HF_SUSPENDED)
+        hf__function_break(
+            ctx, "broken_rule",
+            "the handler returned HF_SUSPENDED, but none of its calls waits: hand up "
+            "only what a call has returned");
+    if (!function->broken)
+        return;
+    ctx->error_code = function->broken;
+    ctx->error = NULL;
 }
 
 hf_code hf__function_outcome(hf_ctx *ctx, hf_code code, hf_error *err)
@@ -57,6 +108,7 @@ hf_code hf__function_outcome(hf_ctx *ctx, hf_code code, hf_error *err)
     struct hf__function *function = ctx->function;
     if (!function)
         return code;
+    look_for_broken_rules(ctx, code);
     if (function->over == HF_OK && code == HF_OK && !finished(function))
         mismatch(ctx, "the handler ended where \"%s\" (%s) is remembered",
                  function->entries[function->next]->name, function->entries[function->next]->op);
@@ -71,10 +123,22 @@ bool hf__function_is_hopeless(const hf_ctx *ctx, hf_code code)
     return code == HF_HANDLER_FAILED && ctx->function && ctx->function->met_failure;
 }
 
+const struct hf__entry *hf__function_failure(const hf_ctx *ctx, hf_code code)
+{
+    return hf__function_is_hopeless(ctx, code) ? ctx->function->failure : NULL;
+}
+
+const char *hf__entry_code(const struct hf__entry *entry)
+{
+    return entry->code ? entry->code : "step_failed";
+}
+
 void hf__function_set_failure_aside(hf_ctx *ctx)
 {
-    if (ctx->function)
-        ctx->function->met_failure = false;
+    if (!ctx->function)
+        return;
+    ctx->function->met_failure = false;
+    ctx->function->failure = NULL;
 }
 
 void hf__function_free(hf_ctx *ctx)
@@ -116,18 +180,21 @@ static bool ends_like_a_use(const char *name)
 static hf_code check_call(hf_ctx *ctx, const char *op, const char *name)
 {
     struct hf__function *function = ctx->function;
-    hf_code code = hf__label_check("the name of a call", name, NAME_MOST, &function->error);
-    if (code == HF_OK && ends_like_a_use(name))
-        code = hf__fail(&function->error, HF_INVALID,
-                        "the name \"%.100s\" ends like the second use of another; use a name "
-                        "without \"#\" and a number at its end",
-                        name);
-    if (code == HF_OK && function->open)
-        code = hf__fail(&function->error, HF_PERMANENT,
-                        "\"%.100s\" (%s) was called before the step \"%.100s\" ended: end it by "
-                        "hf_step_done or hf_step_fail first",
-                        name, op, function->open);
-    return function->over = code;
+    hf_error bad;
+    if (hf__label_check("the name of a call", name, NAME_MOST, &bad) != HF_OK)
+        return hf__function_break(ctx, "broken_rule", "%s", bad.message);
+    if (ends_like_a_use(name))
+        return hf__function_break(ctx, "broken_rule",
+                                  "the name \"%.100s\" ends like the second use of another; use a "
+                                  "name without \"#\" and a number at its end",
+                                  name);
+    if (function->open)
+        return hf__function_break(
+            ctx, "calls_overlap",
+            "\"%.100s\" (%s) was called before the step \"%.100s\" ended: end "
+            "it by hf_step_done or hf_step_fail first",
+            name, op, function->open);
+    return HF_OK;
 }
 
 static int *uses_of(const hf_ctx *ctx, const char *name)
@@ -168,14 +235,18 @@ static bool is_named(const struct hf__json_member *member, const char *name)
 /* The output is kept as it was written; the others are small. */
 static bool read_member(hf_ctx *ctx, struct hf__entry *entry, const struct hf__json_member *member)
 {
-    if (is_named(member, "output")) {
-        entry->output = hf__arena_strndup(&ctx->arena, member->value, member->value_length);
-        return entry->output != NULL;
+    const char **json = is_named(member, "output")    ? &entry->output
+                        : is_named(member, "details") ? &entry->details
+                                                      : NULL;
+    if (json) {
+        *json = hf__arena_strndup(&ctx->arena, member->value, member->value_length);
+        return *json != NULL;
     }
     json_t *value = json_loadb(member->value, member->value_length, JSON_DECODE_ANY, NULL);
     const char *text = json_string_value(value);
     const char **place = is_named(member, "op")      ? &entry->op
                          : is_named(member, "error") ? &entry->error
+                         : is_named(member, "code")  ? &entry->code
                                                      : NULL;
     if (place && text)
         *place = hf__arena_strdup(&ctx->arena, text);
@@ -183,6 +254,8 @@ static bool read_member(hf_ctx *ctx, struct hf__entry *entry, const struct hf__j
         entry->attempt = (int)json_integer_value(value);
     else if (is_named(member, "until"))
         entry->until = json_integer_value(value);
+    else if (is_named(member, "deferred"))
+        entry->deferred = json_integer_value(value);
     json_decref(value);
     return !place || !text || *place;
 }
@@ -193,9 +266,9 @@ static bool read_data(hf_ctx *ctx, struct hf__entry *entry, const char *data)
     bool good = true;
     size_t at = 0;
     entry->op = "step"; /* unless it says otherwise: recorded by other means */
-    entry->output = entry->error = NULL;
+    entry->output = entry->error = entry->code = entry->details = NULL;
     entry->attempt = 0;
-    entry->until = 0;
+    entry->until = entry->deferred = 0;
     while (good && hf__json_is_object(data) && hf__json_member_next(data, &at, &member))
         good = read_member(ctx, entry, &member);
     return good;
@@ -251,7 +324,7 @@ static void forget_last_failure(const hf_claimed *claimed, struct hf__function *
         return;
     last->status = HF__ENTRY_WAITING;
     last->attempt = 0;
-    last->until = 0;
+    last->until = last->deferred = 0;
 }
 
 static bool read_history(hf_ctx *ctx)
@@ -337,7 +410,7 @@ hf_code hf__function_call(hf_ctx *ctx, const char *op, const char *name, const c
     hf_code code;
     if (!hf__function_of(ctx, &code) || (code = check_call(ctx, op, name)) != HF_OK)
         return code;
-    ctx->function->met_failure = false;
+    hf__function_set_failure_aside(ctx);
     int used = count_use(ctx, name);
     *full = full_name(ctx, name, used);
     if (used < 0 || !*full)

@@ -27,6 +27,14 @@ static void add_number(struct hf__buffer *json, const char *name, int64_t number
         hf__buffer_addf(json, ",\"%s\":%" PRId64, name, number);
 }
 
+static void add_text(struct hf__buffer *json, const char *name, const char *text)
+{
+    if (!text)
+        return;
+    hf__buffer_addf(json, ",\"%s\":", name);
+    hf__buffer_add_json_string(json, text, strlen(text));
+}
+
 static const char *data_of(hf_ctx *ctx, const struct hf__record *record)
 {
     struct hf__buffer json = { 0 };
@@ -36,9 +44,12 @@ static const char *data_of(hf_ctx *ctx, const struct hf__record *record)
     if (record->started)
         add_number(&json, "finished", hf__function_now(ctx));
     add_number(&json, "until", record->until);
-    if (record->error) {
-        hf__buffer_add_text(&json, ",\"error\":");
-        hf__buffer_add_json_string(&json, record->error, strlen(record->error));
+    add_number(&json, "deferred", record->deferred);
+    add_text(&json, "error", record->error);
+    add_text(&json, "code", record->code);
+    if (record->details) {
+        hf__buffer_add_text(&json, ",\"details\":");
+        hf__buffer_add_text(&json, record->details);
     }
     if (record->output) {
         hf__buffer_add_text(&json, ",\"output\":");
@@ -173,8 +184,11 @@ static hf_code remember(hf_ctx *ctx, const struct hf__record *record, struct hf_
         .status = record->status,
         .output = record->output ? hf__arena_strdup(&ctx->arena, record->output) : NULL,
         .error = record->error ? hf__arena_strdup(&ctx->arena, record->error) : NULL,
+        .code = record->code ? hf__arena_strdup(&ctx->arena, record->code) : NULL,
+        .details = record->details ? hf__arena_strdup(&ctx->arena, record->details) : NULL,
         .attempt = record->attempt,
         .until = record->until,
+        .deferred = record->deferred,
     };
     if (fresh && !hf__function_append(function, entry))
         return hf__function_end(ctx, HF_NOMEM, "%s", hf_code_meaning(HF_NOMEM));

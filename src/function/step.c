@@ -2,12 +2,14 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "function/function.h"
 
+#include "client/check.h"
 #include "kernel/retry.h"
 #include "util/clock.h"
 #include "util/duration.h"
 #include "util/error.h"
 #include "util/json.h"
 #include "util/text.h"
+#include "worker/gate.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -23,12 +25,14 @@ static hf_code check_options(hf_ctx *ctx, const hf_step_options *options)
 {
     if (!options)
         return HF_OK;
-    if (options->version != HF_STEP_OPTIONS_VERSION)
-        return hf__function_end(ctx, HF_INVALID, "hf_step_options has version %d, not %d",
-                                options->version, HF_STEP_OPTIONS_VERSION);
+    if (options->version < 1 || options->version > HF_STEP_OPTIONS_VERSION)
+        return hf__function_break(ctx, "broken_rule", "hf_step_options has version %d, not %d",
+                                  options->version, HF_STEP_OPTIONS_VERSION);
     if (options->max_attempts < 0 || options->max_attempts > 1000000 || options->retry_base < 0 ||
-        options->retry_cap < 0 || options->timeout < 0)
-        return hf__function_end(ctx, HF_INVALID, "a step's attempts and times cannot be negative");
+        options->retry_cap < 0 || options->timeout < 0 ||
+        (options->version >= 2 && options->retry_after_limit < 0))
+        return hf__function_break(ctx, "broken_rule",
+                                  "a step's attempts and times cannot be negative");
     return HF_OK;
 }
 
@@ -39,8 +43,13 @@ static void write_key(hf_step *step)
     snprintf(step->key, sizeof step->key, "%s/%s", run, step->name);
 }
 
-static hf_code wait_for_attempt(hf_step *step, const struct hf__record *record, int64_t until)
+static hf_code wait_for_attempt(hf_step *step, struct hf__record *record, int64_t until)
 {
+    if (record) {
+        record->op = "step";
+        record->name = step->name;
+        record->started = step->started_at;
+    }
     return hf__function_suspend(step->ctx, record,
                                 &(hf_transition){ .waiting_kind = "step", .waiting_until = until });
 }
@@ -63,20 +72,37 @@ static bool begin_attempt(hf_step *step)
     return true;
 }
 
-bool hf_step_begin_with(hf_ctx *ctx, const char *name, const hf_step_options *options,
-                        hf_step *step)
+static void open_step(const hf_step *step)
 {
+    step->ctx->function->open = step->name;
+}
+
+static void close_step(hf_ctx *ctx)
+{
+    ctx->function->open = NULL;
+}
+
+/* HF_OK: an attempt may begin. */
+static hf_code begin(hf_step *step, const char *name, const hf_step_options *options)
+{
+    hf_ctx *ctx = step->ctx;
     struct hf__entry *entry = NULL;
-    *step = (hf_step){ .ctx = ctx, .options = options };
     if (hf__function_call(ctx, "step", name, &step->name, &entry) != HF_OK ||
         check_options(ctx, options) != HF_OK)
-        return false;
+        return HF_INVALID;
     step->entry = entry;
     write_key(step);
     bool begins = begin_attempt(step);
     if (begins && !ctx->function->by_name)
-        ctx->function->open = step->name;
-    return begins;
+        open_step(step);
+    return begins ? HF_OK : HF_CONFLICT;
+}
+
+bool hf_step_begin_with(hf_ctx *ctx, const char *name, const hf_step_options *options,
+                        hf_step *step)
+{
+    *step = (hf_step){ .ctx = ctx, .options = options };
+    return hf__inside(ctx, begin(step, name, options)) == HF_OK;
 }
 
 bool hf_step_begin(hf_ctx *ctx, const char *name, hf_step *step)
@@ -100,25 +126,29 @@ hf_code hf_step_check(const hf_step *step)
     return code == HF_OK && hf__monotonic_us() >= step->deadline ? HF_TIMEOUT : code;
 }
 
-static hf_code record(hf_step *step, enum hf__entry_status status, const char *output,
-                      const char *error)
+/* ---- Ending ---- */
+
+/* An output that was refused is remembered until the step ends with another. */
+static void note_refusal(const hf_step *step, hf_code code)
+{
+    struct hf__function *function = step->ctx->function;
+    function->refused = NULL;
+    if (code == HF_INVALID || code == HF_TOO_LARGE)
+        function->refused = hf__arena_strdup(&step->ctx->arena, function->error.message);
+}
+
+static hf_code record(hf_step *step, struct hf__record *record)
 {
     struct hf__entry *entry = NULL;
-    hf_code code = hf__function_record(step->ctx,
-                                       &(struct hf__record){
-                                           .op = "step",
-                                           .name = step->name,
-                                           .status = status,
-                                           .output = output,
-                                           .error = error,
-                                           .attempt = step->attempt,
-                                           .started = step->started_at,
-                                       },
-                                       NULL, NULL, &entry);
+    record->op = "step";
+    record->name = step->name;
+    record->started = step->started_at;
+    hf_code code = hf__function_record(step->ctx, record, NULL, NULL, &entry);
     if (code == HF_OK) {
         step->entry = entry;
-        step->ctx->function->open = NULL;
+        close_step(step->ctx);
     }
+    note_refusal(step, code);
     return code;
 }
 
@@ -127,28 +157,14 @@ static hf_code may_end(const hf_step *step)
 {
     hf_code code;
     const struct hf__entry *entry = step->entry;
-    struct hf__function *function = hf__function_of(step->ctx, &code);
+    const struct hf__function *function = hf__function_of(step->ctx, &code);
     if (function && entry && entry->status != HF__ENTRY_WAITING)
         code =
-            hf__fail(&function->error, HF_INVALID, "the step \"%s\" has ended already", step->name);
+            hf__function_break(step->ctx, "broken_rule",
+                               "the step \"%.100s\" has ended already: do its work and end it only "
+                               "where hf_step_begin returned true, and once",
+                               step->name);
     return code;
-}
-
-hf_code hf_step_done(hf_step *step, const char *json)
-{
-    hf_code code = may_end(step);
-    if (code != HF_OK)
-        return code;
-    if (hf__monotonic_us() >= step->deadline) {
-        char limit[HF__DURATION_TEXT];
-        hf__duration_format(options_of(step)->timeout, limit);
-        char message[96];
-        snprintf(message, sizeof message, "the step took longer than its limit of %s", limit);
-        return hf_step_fail(step, HF_TIMEOUT, message);
-    }
-    const char *output = json ? json : "null";
-    code = hf__json_check(output, strlen(output), &step->ctx->function->error);
-    return code == HF_OK ? record(step, HF__ENTRY_SUCCEEDED, output, NULL) : code;
 }
 
 /* The delay before the next attempt; negative: there is none. */
@@ -166,38 +182,128 @@ static int64_t next_delay(const hf_step *step, hf_code code)
     return verdict.turn == HF_TURN_FAIL ? -1 : verdict.delay;
 }
 
-static hf_code fail_for_good(hf_step *step, const char *message)
+static int64_t deferral_limit(const hf_step *step)
 {
-    hf_code code = record(step, HF__ENTRY_FAILED, NULL, message);
+    const hf_step_options *options = options_of(step);
+    return options->version >= 2 ? options->retry_after_limit : plain.retry_after_limit;
+}
+
+/* A failure that names its own time does not count, as long as the series that it belongs to is not too long. */
+static bool is_deferred(const hf_step *step, const hf_step_failure *failure,
+                        struct hf__record *record)
+{
+    const struct hf__entry *entry = step->entry;
+    int64_t now = hf__function_now(step->ctx), limit = deferral_limit(step);
+    if (failure->retry_after <= 0 || failure->code == HF_PERMANENT)
+        return false;
+    record->deferred = entry && entry->deferred ? entry->deferred : now;
+    record->until = hf__function_later(now, failure->retry_after);
+    record->attempt = step->attempt - 1;
+    return limit == 0 || record->until <= hf__function_later(record->deferred, limit);
+}
+
+static hf_code fail_for_good(hf_step *step, struct hf__record *failed)
+{
+    failed->status = HF__ENTRY_FAILED;
+    hf_code code = record(step, failed);
     if (code != HF_OK)
         return code;
     step->ctx->function->met_failure = true;
+    step->ctx->function->failure = step->entry;
     return HF_HANDLER_FAILED;
+}
+
+/* What a failure is remembered as; `text` keeps the message. False: it is not acceptable. */
+static hf_code read_failure(hf_ctx *ctx, const hf_step_failure *failure, hf_error *text,
+                            struct hf__record *record)
+{
+    hf_error *err = &ctx->function->error;
+    hf_code code = HF_OK;
+    record->code = failure->error_code ? failure->error_code : hf_code_name(failure->code);
+    record->details = failure->details;
+    if (failure->version != HF_STEP_FAILURE_VERSION)
+        return hf__function_break(ctx, "broken_rule",
+                                  "start the failure of a step with HF_STEP_FAILURE_INIT");
+    if (failure->error_code)
+        code = hf__label_check("the code of a failure", failure->error_code, HF__NAME_MAX, err);
+    if (code == HF_OK && failure->details)
+        code = hf__json_check(failure->details, strlen(failure->details), err);
+    const char *message = failure->message;
+    hf__fail(text, failure->code, "%s",
+             message && *message ? message : hf_code_meaning(failure->code));
+    record->error = text->message;
+    return code;
+}
+
+static hf_code end_failed(hf_step *step, const hf_step_failure *failure)
+{
+    hf_error text;
+    struct hf__record failed = { .status = HF__ENTRY_WAITING };
+    hf_code code = may_end(step);
+    if (code == HF_OK)
+        code = read_failure(step->ctx, failure, &text, &failed);
+    if (code != HF_OK)
+        return code;
+    if (is_deferred(step, failure, &failed))
+        return wait_for_attempt(step, &failed, failed.until);
+    failed.attempt = step->attempt;
+    failed.deferred = failed.until = 0;
+    int64_t delay = next_delay(step, failure->code);
+    if (delay < 0)
+        return fail_for_good(step, &failed);
+    failed.until = hf__function_later(hf__function_now(step->ctx), delay);
+    return wait_for_attempt(step, &failed, failed.until);
+}
+
+static hf_code end_late(hf_step *step)
+{
+    char limit[HF__DURATION_TEXT], message[96];
+    hf_step_failure late = HF_STEP_FAILURE_INIT;
+    hf__duration_format(options_of(step)->timeout, limit);
+    snprintf(message, sizeof message, "the step took longer than its limit of %s", limit);
+    late.code = HF_TIMEOUT;
+    late.message = message;
+    return end_failed(step, &late);
+}
+
+static hf_code end_done(hf_step *step, const char *json)
+{
+    hf_code code = may_end(step);
+    if (code != HF_OK)
+        return code;
+    if (hf__monotonic_us() >= step->deadline)
+        return end_late(step);
+    const char *output = json ? json : "null";
+    code = hf__json_check(output, strlen(output), &step->ctx->function->error);
+    if (code == HF_OK)
+        return record(step, &(struct hf__record){ .status = HF__ENTRY_SUCCEEDED,
+                                                  .output = output,
+                                                  .attempt = step->attempt });
+    note_refusal(step, code);
+    return code;
+}
+
+hf_code hf_step_done(hf_step *step, const char *json)
+{
+    return hf__inside(step->ctx, end_done(step, json));
+}
+
+hf_code hf_step_fail_with(hf_step *step, const hf_step_failure *failure)
+{
+    return hf__inside(step->ctx, end_failed(step, failure));
 }
 
 hf_code hf_step_fail(hf_step *step, hf_code code, const char *message)
 {
-    hf_error clean;
-    hf_code over = may_end(step);
-    if (over != HF_OK)
-        return over;
-    hf__fail(&clean, code, "%s", message && *message ? message : hf_code_meaning(code));
-    int64_t delay = next_delay(step, code);
-    if (delay < 0)
-        return fail_for_good(step, clean.message);
-    struct hf__record waiting = {
-        .op = "step",
-        .name = step->name,
-        .status = HF__ENTRY_WAITING,
-        .error = clean.message,
-        .attempt = step->attempt,
-        .started = step->started_at,
-        .until = hf__function_later(hf__function_now(step->ctx), delay),
-    };
-    return wait_for_attempt(step, &waiting, waiting.until);
+    hf_step_failure failure = HF_STEP_FAILURE_INIT;
+    failure.code = code;
+    failure.message = message;
+    return hf_step_fail_with(step, &failure);
 }
 
-hf_code hf_step_result(const hf_step *step, hf_error *err)
+/* ---- What became of it ---- */
+
+static hf_code tell_result(const hf_step *step, hf_error *err)
 {
     const struct hf__entry *entry = step->entry;
     struct hf__function *function = step->ctx->function;
@@ -205,11 +311,38 @@ hf_code hf_step_result(const hf_step *step, hf_error *err)
         return HF_OK;
     if (entry && entry->status == HF__ENTRY_FAILED) {
         function->met_failure = true;
+        function->failure = entry;
         return hf__fail(err, HF_HANDLER_FAILED, "%s", entry->error ? entry->error : step->name);
     }
     if (function && function->over != HF_OK)
         return hf__fail(err, function->over, "%s", function->error.message);
     return hf__fail(err, HF_INVALID, "the step \"%s\" is not done", step->name ? step->name : "");
+}
+
+hf_code hf_step_result(const hf_step *step, hf_error *err)
+{
+    hf_ctx *ctx = step->ctx;
+    if (!hf__gate_enter(ctx))
+        return hf__fail(err, hf__gate_refusal(ctx), "%s", hf_code_meaning(hf__gate_refusal(ctx)));
+    return hf__gate_leave(ctx, tell_result(step, err));
+}
+
+static const struct hf__entry *failed_entry(const hf_step *step)
+{
+    const struct hf__entry *entry = step->entry;
+    return entry && entry->status == HF__ENTRY_FAILED ? entry : NULL;
+}
+
+const char *hf_step_error_code(const hf_step *step)
+{
+    const struct hf__entry *entry = failed_entry(step);
+    return entry ? hf__entry_code(entry) : NULL;
+}
+
+const char *hf_step_error_details(const hf_step *step)
+{
+    const struct hf__entry *entry = failed_entry(step);
+    return entry ? entry->details : NULL;
 }
 
 const char *hf_step_output(const hf_step *step)
@@ -220,20 +353,32 @@ const char *hf_step_output(const hf_step *step)
     return entry->output ? entry->output : "null";
 }
 
+/* ---- All in one call ---- */
+
 /* Work that neither said that it is done nor failed is done with nothing to tell. If its output was refused, that is why it
  * failed, for good: what was done is not to be done again for that. */
 static hf_code after_work(hf_step *step, hf_code code, const hf_error *err)
 {
+    hf_step_failure failure = HF_STEP_FAILURE_INIT;
+    char message[sizeof err->message];
     const struct hf__function *function = step->ctx->function;
     const struct hf__entry *entry = step->entry;
     bool over = entry && entry->status != HF__ENTRY_WAITING;
-    if (code == HF_SUSPENDED || over)
+    if (code == HF_SUSPENDED || over || function->over != HF_OK)
         return code;
-    if (code == HF_OK)
-        return hf_step_done(step, NULL);
-    if (!err->message[0] && function->error.code == code)
-        return hf_step_fail(step, HF_PERMANENT, function->error.message);
-    return hf_step_fail(step, code, err->message);
+    failure.code = code;
+    failure.message = err->message;
+    if (function->refused && (code == HF_OK || code == HF_INVALID || code == HF_TOO_LARGE)) {
+        snprintf(message, sizeof message, "its output was refused, after its work was done: %s",
+                 function->refused);
+        failure = (hf_step_failure)HF_STEP_FAILURE_INIT;
+        failure.code = HF_PERMANENT;
+        failure.error_code = "result_refused";
+        failure.message = message;
+    } else if (code == HF_OK) {
+        return end_done(step, NULL);
+    }
+    return end_failed(step, &failure);
 }
 
 hf_code hf_step_run(hf_ctx *ctx, const char *name, const hf_step_options *options,
@@ -242,7 +387,8 @@ hf_code hf_step_run(hf_ctx *ctx, const char *name, const hf_step_options *option
     hf_step step;
     if (hf_step_begin_with(ctx, name, options, &step)) {
         hf_error failure = { 0 };
-        hf_code code = after_work(&step, work(&step, &failure, arg), &failure);
+        hf_code code = work(&step, &failure, arg);
+        code = hf__inside(ctx, after_work(&step, code, &failure));
         if (code == HF_SUSPENDED)
             return hf__fail(err, code, "the run waits");
     }

@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "function/function.h"
 
+#include "worker/gate.h"
+
 #include "client/ids.h"
 #include "util/error.h"
 #include "util/random.h"
@@ -23,7 +25,7 @@ static hf_code tell(hf_ctx *ctx, const char *name, const char *data, const char 
     return hf__function_go_on(ctx, &t);
 }
 
-hf_code hf_progress(hf_ctx *ctx, int percent, const char *text)
+static hf_code tell_progress(hf_ctx *ctx, int percent, const char *text)
 {
     hf_code code;
     struct hf__buffer json = { 0 };
@@ -43,13 +45,23 @@ hf_code hf_progress(hf_ctx *ctx, int percent, const char *text)
     return code;
 }
 
-hf_code hf_publish(hf_ctx *ctx, const char *json)
+hf_code hf_progress(hf_ctx *ctx, int percent, const char *text)
+{
+    return hf__inside(ctx, tell_progress(ctx, percent, text));
+}
+
+static hf_code publish(hf_ctx *ctx, const char *json)
 {
     hf_code code;
     return hf__function_of(ctx, &code) ? tell(ctx, "published", NULL, json ? json : "null") : code;
 }
 
-hf_code hf_emit(hf_ctx *ctx, const char *type, const char *json)
+hf_code hf_publish(hf_ctx *ctx, const char *json)
+{
+    return hf__inside(ctx, publish(ctx, json));
+}
+
+static hf_code emit(hf_ctx *ctx, const char *type, const char *json)
 {
     const char *full;
     struct hf__entry *entry;
@@ -65,6 +77,11 @@ hf_code hf_emit(hf_ctx *ctx, const char *type, const char *json)
         .started = hf__function_now(ctx),
     };
     return hf__function_record(ctx, &record, &extra, NULL, NULL);
+}
+
+hf_code hf_emit(hf_ctx *ctx, const char *type, const char *json)
+{
+    return hf__inside(ctx, emit(ctx, type, json));
 }
 
 /* ---- The same every time ---- */
@@ -89,7 +106,7 @@ static hf_code fix(hf_ctx *ctx, const char *op, const char *fresh, const char **
     return code;
 }
 
-hf_code hf_now(hf_ctx *ctx, int64_t *us)
+static hf_code fix_now(hf_ctx *ctx, int64_t *us)
 {
     char fresh[32];
     const char *output = "0";
@@ -99,8 +116,13 @@ hf_code hf_now(hf_ctx *ctx, int64_t *us)
     return code;
 }
 
+hf_code hf_now(hf_ctx *ctx, int64_t *us)
+{
+    return hf__inside(ctx, fix_now(ctx, us));
+}
+
 /* As text: JSON's numbers have no 64 bits everywhere. */
-hf_code hf_random(hf_ctx *ctx, uint64_t *number)
+static hf_code fix_random(hf_ctx *ctx, uint64_t *number)
 {
     char fresh[32];
     const char *output = "\"0\"";
@@ -114,7 +136,12 @@ hf_code hf_random(hf_ctx *ctx, uint64_t *number)
     return code;
 }
 
-hf_code hf_uuid(hf_ctx *ctx, hf_id *id)
+hf_code hf_random(hf_ctx *ctx, uint64_t *number)
+{
+    return hf__inside(ctx, fix_random(ctx, number));
+}
+
+static hf_code fix_uuid(hf_ctx *ctx, hf_id *id)
 {
     char text[HF_ID_TEXT];
     char fresh[HF_ID_TEXT + 2];
@@ -131,6 +158,11 @@ hf_code hf_uuid(hf_ctx *ctx, hf_id *id)
                                                     "what is remembered as a "
                                                     "uuid is none: %s",
                                                     output);
+}
+
+hf_code hf_uuid(hf_ctx *ctx, hf_id *id)
+{
+    return hf__inside(ctx, fix_uuid(ctx, id));
 }
 
 /* Runs that passed here before there was a choice stay with version 0. */
@@ -158,7 +190,7 @@ static hf_code choose_version(hf_ctx *ctx, const char *change, int current, int 
     return code;
 }
 
-hf_code hf_version(hf_ctx *ctx, const char *change, int current, int *version)
+static hf_code fix_version(hf_ctx *ctx, const char *change, int current, int *version)
 {
     hf_code code;
     *version = 0;
@@ -175,4 +207,9 @@ hf_code hf_version(hf_ctx *ctx, const char *change, int current, int *version)
     }
     *version = *answered;
     return code;
+}
+
+hf_code hf_version(hf_ctx *ctx, const char *change, int current, int *version)
+{
+    return hf__inside(ctx, fix_version(ctx, change, current, version));
 }

@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "function/function.h"
 
+#include "worker/gate.h"
+
 #include <string.h>
 
 /* ---- Time ---- */
@@ -38,16 +40,16 @@ static hf_code sleep_until(hf_ctx *ctx, const char *name, int64_t at, bool relat
 
 hf_code hf_sleep(hf_ctx *ctx, const char *name, int64_t us)
 {
-    return sleep_until(ctx, name, us, true);
+    return hf__inside(ctx, sleep_until(ctx, name, us, true));
 }
 
 hf_code hf_sleep_until(hf_ctx *ctx, const char *name, int64_t at)
 {
-    return sleep_until(ctx, name, at, false);
+    return hf__inside(ctx, sleep_until(ctx, name, at, false));
 }
 
 /* A paused run is claimed only after it was resumed or its time is up: being here again means just that. */
-hf_code hf_pause_here(hf_ctx *ctx, const char *name, int64_t us)
+static hf_code pause_here(hf_ctx *ctx, const char *name, int64_t us)
 {
     const char *full;
     struct hf__entry *entry;
@@ -64,6 +66,11 @@ hf_code hf_pause_here(hf_ctx *ctx, const char *name, int64_t us)
     };
     return hf__function_suspend(ctx, &record,
                                 &(hf_transition){ .pause = true, .waiting_until = record.until });
+}
+
+hf_code hf_pause_here(hf_ctx *ctx, const char *name, int64_t us)
+{
+    return hf__inside(ctx, pause_here(ctx, name, us));
 }
 
 /* ---- Signals ---- */
@@ -114,7 +121,7 @@ static hf_code give_up(hf_ctx *ctx, const char *full)
     return code == HF_OK ? HF_TIMEOUT : code;
 }
 
-hf_code hf_wait_signal(hf_ctx *ctx, const char *name, int64_t timeout, const char **payload)
+static hf_code wait_signal(hf_ctx *ctx, const char *name, int64_t timeout, const char **payload)
 {
     const char *full;
     const char *unwanted;
@@ -146,4 +153,9 @@ hf_code hf_wait_signal(hf_ctx *ctx, const char *name, int64_t timeout, const cha
     };
     const hf_transition wait = { .waiting_kind = "signal", .waiting_until = until };
     return hf__function_suspend(ctx, entry ? NULL : &record, &wait);
+}
+
+hf_code hf_wait_signal(hf_ctx *ctx, const char *name, int64_t timeout, const char **payload)
+{
+    return hf__inside(ctx, wait_signal(ctx, name, timeout, payload));
 }

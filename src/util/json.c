@@ -221,6 +221,18 @@ static bool read_value(struct reader *r)
     return true;
 }
 
+#define SHOWN_MOST 24 /* bytes of what stands where the mistake is */
+
+/* Cut where a character ends; what is no UTF-8 is shown as it can be. */
+static int shown_length(const struct reader *r)
+{
+    size_t left = r->length - r->at;
+    size_t length = left < SHOWN_MOST ? left : SHOWN_MOST;
+    while (length > 0 && length < left && ((unsigned char)r->text[r->at + length] & 0xc0) == 0x80)
+        length--;
+    return (int)length;
+}
+
 hf_code hf__json_check(const char *text, size_t length, hf_error *err)
 {
     if (!text)
@@ -231,6 +243,9 @@ hf_code hf__json_check(const char *text, size_t length, hf_error *err)
             return HF_OK;
         stop(&r, "nothing more after the value");
     }
-    return hf__fail(err, HF_INVALID, "not valid JSON at byte %zu%s: expected %s", r.at,
-                    r.at == length ? " (the end)" : "", r.expected);
+    if (r.at == length)
+        return hf__fail(err, HF_INVALID, "not valid JSON at byte %zu (the end): expected %s", r.at,
+                        r.expected);
+    return hf__fail(err, HF_INVALID, "not valid JSON at byte %zu: expected %s, found \"%.*s\"",
+                    r.at, r.expected, shown_length(&r), text + r.at);
 }

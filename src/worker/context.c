@@ -3,8 +3,10 @@
 #include "worker/worker.h"
 
 #include "util/duration.h"
+#include "util/error.h"
 #include "util/json.h"
 #include "util/text.h"
+#include "worker/gate.h"
 
 #include <string.h>
 
@@ -42,30 +44,55 @@ hf_client *hf_ctx_client(hf_ctx *ctx)
     return ctx->master->client;
 }
 
-/* Checks and copies a JSON value; NULL if it is not acceptable. */
-static const char *keep_json(hf_ctx *ctx, const char *json)
+/* Checks and copies a JSON value; NULL if it is not acceptable, and why. */
+static const char *keep_json(hf_ctx *ctx, const char *json, hf_error *err)
 {
     size_t length = strlen(json);
-    if (length > hf__engine_max_payload(ctx->worker->engine))
+    size_t most = hf__engine_max_payload(ctx->worker->engine);
+    if (length > most) {
+        hf__fail(err, HF_TOO_LARGE, "%zu bytes are more than the limit of %zu", length, most);
         return NULL;
-    if (hf__json_check(json, length, NULL) != HF_OK)
+    }
+    if (hf__json_check(json, length, err) != HF_OK)
         return NULL;
-    return hf__arena_strndup(&ctx->arena, json, length);
+    const char *copy = hf__arena_strndup(&ctx->arena, json, length);
+    if (!copy)
+        hf__nomem(err);
+    return copy;
+}
+
+/* A result that was refused is remembered, since a handler that goes on all the same has not succeeded with it. */
+static hf_code set_result(hf_ctx *ctx, const char *json)
+{
+    hf_error err = { 0 };
+    ctx->refused = NULL;
+    ctx->result = json ? keep_json(ctx, json, &err) : NULL;
+    if (!json || ctx->result)
+        return HF_OK;
+    ctx->refused = hf__arena_strdup(&ctx->arena, err.message);
+    if (!ctx->refused)
+        ctx->refused = hf_code_meaning(err.code);
+    return HF_INVALID;
 }
 
 hf_code hf_return(hf_ctx *ctx, const char *json)
 {
-    ctx->result = json ? keep_json(ctx, json) : NULL;
-    return !json || ctx->result ? HF_OK : HF_INVALID;
+    return hf__inside(ctx, set_result(ctx, json));
+}
+
+static hf_code set_retry_after(hf_ctx *ctx, int64_t delay)
+{
+    delay = delay > 0 ? delay : 1;
+    ctx->retry_after = delay < HF__DURATION_MAX ? delay : HF__DURATION_MAX;
+    return HF_OK;
 }
 
 void hf_retry_after(hf_ctx *ctx, int64_t delay)
 {
-    delay = delay > 0 ? delay : 1;
-    ctx->retry_after = delay < HF__DURATION_MAX ? delay : HF__DURATION_MAX;
+    (void)hf__inside(ctx, set_retry_after(ctx, delay));
 }
 
-hf_code hf_fail_with(hf_ctx *ctx, const char *error_code, const char *json)
+static hf_code set_error(hf_ctx *ctx, const char *error_code, const char *json)
 {
     const char *code = NULL, *error = NULL;
     if (error_code) {
@@ -74,11 +101,16 @@ hf_code hf_fail_with(hf_ctx *ctx, const char *error_code, const char *json)
         if (!(code = hf__arena_strdup(&ctx->arena, error_code)))
             return HF_NOMEM;
     }
-    if (json && !(error = keep_json(ctx, json)))
+    if (json && !(error = keep_json(ctx, json, NULL)))
         return HF_INVALID;
     ctx->error_code = code;
     ctx->error = error;
     return HF_OK;
+}
+
+hf_code hf_fail_with(hf_ctx *ctx, const char *error_code, const char *json)
+{
+    return hf__inside(ctx, set_error(ctx, error_code, json));
 }
 
 hf_code hf_check(const hf_ctx *ctx)
@@ -104,13 +136,13 @@ static bool make_place(hf_ctx *ctx)
     return true;
 }
 
-hf_code hf_record(hf_ctx *ctx, const char *name, const char *json)
+static hf_code add_event(hf_ctx *ctx, const char *name, const char *json)
 {
     if (hf__label_check("event name", name, HF__NAME_MAX, NULL) != HF_OK)
         return HF_INVALID;
     if (ctx->event_count >= EVENTS_MOST)
         return HF_TOO_LARGE;
-    const char *data = json ? keep_json(ctx, json) : NULL;
+    const char *data = json ? keep_json(ctx, json, NULL) : NULL;
     if (json && !data)
         return HF_INVALID;
     const char *copy = hf__arena_strdup(&ctx->arena, name);
@@ -122,4 +154,9 @@ hf_code hf_record(hf_ctx *ctx, const char *name, const char *json)
         .data = data,
     };
     return HF_OK;
+}
+
+hf_code hf_record(hf_ctx *ctx, const char *name, const char *json)
+{
+    return hf__inside(ctx, add_event(ctx, name, json));
 }

@@ -136,6 +136,7 @@ static hf_code take_result(hf_ctx *ctx, struct hf__buffer *output, hf_error *err
         code = text.failed ? HF_NOMEM : hf_return(ctx, text.data);
         hf__buffer_free(&text);
     }
+    ctx->refused = NULL; /* it is told in the words of programs */
     if (code == HF_INVALID)
         return hf__fail(err, HF_HANDLER_FAILED, "output too large: more than %zu bytes as JSON",
                         hf__engine_max_payload(ctx->worker->engine));
@@ -161,13 +162,18 @@ static void keep_details(hf_ctx *ctx, const struct hf__process_result *result, c
     char code[32];
     struct hf__buffer json = { 0 };
     bool signalled = result->end == HF__PROCESS_SIGNALLED;
+    const struct hf__entry *step = hf__function_failure(ctx, HF_HANDLER_FAILED);
     snprintf(code, sizeof code, "%s_%d", signalled ? "signal" : "exit", result->number);
     hf__buffer_add_text(&json, "{\"program\":");
     hf__buffer_add_json_string(&json, program, strlen(program));
     hf__buffer_addf(&json, ",\"%s\":%d,\"stderr\":", signalled ? "signal" : "exit", result->number);
     hf__buffer_add_json_string(&json, result->tail, result->tail_length);
+    if (step) { /* on whose failure it gave up */
+        hf__buffer_add_text(&json, ",\"step\":");
+        hf__buffer_add_json_string(&json, step->name, strlen(step->name));
+    }
     hf__buffer_add_text(&json, "}");
-    if (!json.failed && hf_fail_with(ctx, code, json.data) != HF_OK)
+    if (!json.failed && hf_fail_with(ctx, step ? hf__entry_code(step) : code, json.data) != HF_OK)
         ctx->error = NULL;
     hf__buffer_free(&json);
 }
@@ -293,6 +299,8 @@ hf_code hf__program_handle(hf_ctx *ctx, const char *input, hf_error *err, void *
     hf_code code = spec.env && result && spec.wake_fd >= 0 ? HF_OK : hf__nomem(err);
     if (code == HF_OK)
         code = run_program(ctx, program, &spec, result, err);
+    if (durable && code == HF_OK && ctx->function)
+        hf__script_refuse_open_steps(script);
     if (durable)
         hf__script_close(script);
     if (spec.wake_fd >= 0)

@@ -24,12 +24,19 @@ static void add_member(struct hf__buffer *json, const char *name, const char *te
         hf__buffer_add_text(json, "null");
 }
 
-static char *error_json(struct hf__arena *arena, int attempt, const char *code, const char *message)
+char *hf__error_json(struct hf__arena *arena, int attempt, const char *code, const char *message,
+                     const char *step, const char *details)
 {
     struct hf__buffer json = { 0 };
     hf__buffer_addf(&json, "{\"attempt\":%d", attempt);
     add_member(&json, "code", code);
     add_member(&json, "message", message);
+    if (step)
+        add_member(&json, "step", step);
+    if (details) {
+        hf__buffer_add_text(&json, ",\"details\":");
+        hf__buffer_add_text(&json, details);
+    }
     hf__buffer_add_text(&json, "}");
     return keep_text(arena, &json);
 }
@@ -76,7 +83,7 @@ static void note_error(hf_transition *t, const hf_claimed *claimed, struct hf__a
     t->error_code = code;
     t->last_error = message;
     if (!t->error)
-        t->error = error_json(arena, claimed->run.attempt, code, message);
+        t->error = hf__error_json(arena, claimed->run.attempt, code, message, NULL, NULL);
 }
 
 void hf__fail_for_good(hf_transition *t, const hf_claimed *claimed, struct hf__letter *letter,

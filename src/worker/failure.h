@@ -15,6 +15,9 @@ struct hf__letter {
     char key[80];
 };
 
+/* {"attempt","code","message","step","details"}; step and details (JSON) may be NULL. NULL: no memory. */
+char *hf__error_json(struct hf__arena *arena, int attempt, const char *code, const char *message,
+                     const char *step, const char *details);
 /* Fills in turn, error and dead letter. An error (JSON) that is there already is kept. Of the claim: the run, the policy and
  * the dead-letter workflow. */
 void hf__fail_for_good(hf_transition *transition, const hf_claimed *claimed,

@@ -26,6 +26,8 @@ struct hf__script {
 /* Listens for the program. False: it cannot, and programs that do not need it run all the same. */
 bool hf__script_open(struct hf__script *script, hf_ctx *ctx);
 void hf__script_close(struct hf__script *script);
+/* After the program has ended well: one that left steps under way has broken a rule. */
+void hf__script_refuse_open_steps(struct hf__script *script);
 /* Whether the program is to be ended now, since all that is left is to wait. */
 bool hf__script_is_suspended(const struct hf__script *script);
 

@@ -43,6 +43,20 @@ static void answer_outcome(struct hf__call *call, const hf_step *step)
     hf__call_end(call);
 }
 
+/* A program that is over and has not waited for this step has not done what it was to do. */
+void hf__script_refuse_open_steps(struct hf__script *script)
+{
+    for (size_t i = 0; i < HF__PEERS_MOST; i++) {
+        const struct open_step *open = script->peers.all[i].business;
+        if (open)
+            hf__function_break(
+                script->ctx, "not_awaited",
+                "the program ended while its step \"%.100s\" was under way: wait for "
+                "what runs in the background before the end, as `wait` does in a shell",
+                open->step.name);
+    }
+}
+
 void hf__script_forget_step(struct hf__script *script, struct hf__peer *peer)
 {
     if (!peer->business)
@@ -64,12 +78,15 @@ static void end_step(struct hf__call *call, const struct open_step *open, hf_cod
 /* Its time limit is kept by the peer, who can end the command. */
 static bool read_step_options(struct hf__call *call, hf_step_options *options)
 {
-    int64_t attempts;
+    int64_t attempts, limit;
     *options = (hf_step_options)HF_STEP_OPTIONS_INIT;
     if (!hf__call_number(call, "attempts", 1000000, &attempts) ||
         !hf__call_number(call, "base", HF__DURATION_MAX, &options->retry_base) ||
-        !hf__call_number(call, "cap", HF__DURATION_MAX, &options->retry_cap))
+        !hf__call_number(call, "cap", HF__DURATION_MAX, &options->retry_cap) ||
+        !hf__call_number(call, "after_limit", HF__DURATION_MAX, &limit))
         return false;
+    if (json_object_get(call->request, "after_limit"))
+        options->retry_after_limit = limit;
     options->max_attempts = (int)attempts;
     return true;
 }
@@ -177,9 +194,13 @@ static hf_code finish_step(struct hf__call *call, struct open_step *open, const 
     if (code != HF_TOO_LARGE && code != HF_INVALID)
         return code;
     char why[100];
+    hf_step_failure failure = HF_STEP_FAILURE_INIT;
     snprintf(why, sizeof why, "exit 1: output too large: more than %zu bytes as JSON",
              call->script->max_payload);
-    return hf_step_fail(&open->step, HF_PERMANENT, why);
+    failure.code = HF_PERMANENT;
+    failure.error_code = "result_refused";
+    failure.message = why;
+    return hf_step_fail_with(&open->step, &failure);
 }
 
 void hf__script_done(struct hf__call *call)
@@ -197,15 +218,23 @@ void hf__script_done(struct hf__call *call)
 void hf__script_fail(struct hf__call *call)
 {
     int64_t number;
-    char text[sizeof call->error.message];
+    char text[sizeof call->error.message], exit_code[16];
+    hf_step_failure failure = HF_STEP_FAILURE_INIT;
     struct open_step *open = step_of(call);
     const char *message = hf__call_text(call, "message");
-    if (!open || !hf__call_number(call, "exit", 255, &number))
+    if (!open || !hf__call_number(call, "exit", 255, &number) ||
+        !hf__call_number(call, "after", HF__DURATION_MAX, &failure.retry_after))
         return;
-    bool permanent = json_is_true(json_object_get(call->request, "permanent"));
     snprintf(text, sizeof text, "exit %d: %s", (int)number, message ? message : "");
+    snprintf(exit_code, sizeof exit_code, "exit_%d", (int)number);
+    if (json_is_true(json_object_get(call->request, "permanent")))
+        failure.code = HF_PERMANENT;
+    failure.error_code = hf__call_text(call, "code");
+    if (!failure.error_code)
+        failure.error_code = exit_code;
+    failure.message = text;
     struct thaw before = thaw(call);
-    hf_code code = hf_step_fail(&open->step, permanent ? HF_PERMANENT : HF_HANDLER_FAILED, text);
+    hf_code code = hf_step_fail_with(&open->step, &failure);
     freeze(call, &before);
     end_step(call, open, code);
 }

@@ -35,14 +35,37 @@ static void fail_for_good(hf_ctx *turn, const char *code, const char *message)
     hf__fail_for_good(&turn->transition, turn->claimed, &turn->letter, &turn->arena, code, message);
 }
 
+/* A handler may return any number. */
+static const char *meaning_of(hf_code code, char number[80])
+{
+    if (strcmp(hf_code_name(code), "unknown") != 0)
+        return hf_code_meaning(code);
+    snprintf(number, 80, "the handler returned %d, which is no code of Holdfast's", (int)code);
+    return number;
+}
+
 /* A handler may write anything into its error: it comes out as bounded text. */
 static const char *clean_message(hf_ctx *turn, hf_code code, hf_error *err)
 {
     hf_error clean;
+    char number[80];
     err->message[sizeof err->message - 1] = '\0';
-    hf__fail(&clean, code, "%s", err->message[0] ? err->message : hf_code_meaning(code));
+    hf__fail(&clean, code, "%s", err->message[0] ? err->message : meaning_of(code, number));
     const char *copy = hf__arena_strdup(&turn->arena, clean.message);
     return copy ? copy : hf_code_meaning(code);
+}
+
+/* A run that gives up on a failed step has that step's error, unless the handler has said otherwise. */
+static void blame_step(hf_ctx *turn, hf_code code, const char *message)
+{
+    const struct hf__entry *step = hf__function_failure(turn, code);
+    if (!step)
+        return;
+    if (!turn->error_code)
+        turn->error_code = hf__entry_code(step);
+    if (!turn->error)
+        turn->error = hf__error_json(&turn->arena, turn->claimed->run.attempt, turn->error_code,
+                                     message, step->name, step->details);
 }
 
 static void decide_failure(hf_ctx *turn, hf_code code, hf_error *err, struct hf__random *random)
@@ -51,10 +74,12 @@ static void decide_failure(hf_ctx *turn, hf_code code, hf_error *err, struct hf_
         .permanent = code == HF_PERMANENT || hf__function_is_hopeless(turn, code),
         .retry_after = turn->retry_after,
     };
+    const char *message = clean_message(turn, code, err);
+    blame_step(turn, code, message);
     turn->transition.error = turn->error;
     hf__fail_or_retry(&turn->transition, turn->claimed, &turn->letter, &turn->arena, &failure,
-                      turn->error_code ? turn->error_code : hf_code_name(code),
-                      clean_message(turn, code, err), hf__random_unit(random));
+                      turn->error_code ? turn->error_code : hf_code_name(code), message,
+                      hf__random_unit(random));
 }
 
 /* ---- Playing ---- */
@@ -99,6 +124,14 @@ static void report_loss(const hf_ctx *turn, hf_code lost, int64_t duration)
     hf__worker_observe(worker, &event);
 }
 
+/* To try again would do the work again, and give the same. */
+static void refuse_result(hf_ctx *turn)
+{
+    const char *message = hf__arena_printf(
+        &turn->arena, "the result given to hf_return was refused: %s", turn->refused);
+    fail_for_good(turn, "result_refused", message ? message : turn->refused);
+}
+
 static void decide(hf_ctx *turn, hf_code code, hf_error *err, struct hf__random *random)
 {
     hf_transition *t = &turn->transition;
@@ -109,6 +142,8 @@ static void decide(hf_ctx *turn, hf_code code, hf_error *err, struct hf__random 
     if (hf__turn_overdue(turn)) {
         fail_for_good(turn, "deadline_exceeded",
                       "the run's deadline passed while it was worked on");
+    } else if (turn->refused && (code == HF_OK || code == HF_INVALID)) {
+        refuse_result(turn);
     } else if (code == HF_OK) {
         t->turn = HF_TURN_SUCCEED;
         t->result = turn->result ? turn->result : "null";

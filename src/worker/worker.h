@@ -113,11 +113,14 @@ struct hf_ctx {
         granted_at; /* monotonic us at which the last of them was sent that the store answered */
     bool alone;
 
-    atomic_int lost; /* hf_code; HF_OK while held */
+    atomic_int lost;        /* hf_code; HF_OK while held */
+    atomic_int gate;        /* enum hf__gate */
+    atomic_bool overlapped; /* two threads of the handler made calls at once */
 
     /* The hand's until it commits. */
     struct hf__arena arena;
     const char *result;
+    const char *refused; /* why hf_return did not take the result; NULL: it did */
     const char *error;
     const char *error_code;
     int64_t retry_after;

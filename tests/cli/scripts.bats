@@ -549,3 +549,46 @@ PL
     run holdfast trigger w --key four --trace nonsense
     [ "$status" -eq 2 ]
 }
+
+@test "a script that ends while one of its steps runs has not succeeded" {
+    durable '
+        holdfast step late -- sh -c "touch begun; sleep 60" &
+        while [ ! -e begun ]; do sleep 0.05; done
+        echo done'
+    run -8 --separate-stderr holdfast trigger w --key k --wait=2m
+    [[ "$stderr" == *'the program ended while its step "late" was under way'* ]]
+    [ "$(holdfast get w/k --json | jq -c '[.error_code, .attempt]')" = '["not_awaited",1]' ]
+}
+
+@test "a run that gives up on a step has the code of its command" {
+    durable 'holdfast step pay --retry 0 -- sh -c "echo declined >&2; exit 4"'
+    run -8 holdfast trigger w --key k --wait=2m
+    [ "$(holdfast get w/k --json | jq -c '[.error_code, .error.step]')" = '["exit_4","pay"]' ]
+    [ "$(holdfast events w/k --json | jq -r 'select(.step == "pay") | .data.code')" = exit_4 ]
+    stop_worker
+    durable 'holdfast step pay --retry 0 --timeout 50ms -- sleep 60'
+    run -8 holdfast trigger w --key late --wait=2m
+    [ "$(holdfast get w/late --json | jq -r .error_code)" = timeout ]
+}
+
+@test "exit code 75 with --retry-after uses up no try, until its limit" {
+    durable '
+        holdfast step ask --retry 0 --retry-after 10ms -- bash -c "
+            note try-\$HOLDFAST_STEP_ATTEMPT; [ \$(grep -c ^try trace) = 4 ] || exit 75; echo 7"'
+    [ "$(result_of)" = 7 ]
+    [ "$(times try-1)" = 4 ]
+    stop_worker
+    durable 'holdfast step ask --retry 0 --retry-after 10ms --retry-after-limit 1ms -- sh -c "exit 75"'
+    run -8 holdfast trigger w --key impatient --wait=2m
+    [ "$(holdfast get w/impatient --json | jq -r .error_code)" = exit_75 ]
+}
+
+@test "a limit of 0 is none" {
+    durable '
+        a=$(holdfast step a --timeout 0 -- echo 1)
+        b=$(holdfast wait go --timeout 0)
+        echo "[$a,$b]"'
+    id=$(holdfast trigger w -q)
+    holdfast signal "$id" go 2
+    [ "$(holdfast wait "$id" --timeout 2m | jq -c .)" = '[1,2]' ]
+}

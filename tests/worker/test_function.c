@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "worker/gate.h"
 #include "worker/world.h"
 
 #define WORKFLOW "shop.order.v1"
@@ -206,22 +207,143 @@ static hf_code ends_twice(hf_ctx *ctx, const char *input, hf_error *err, void *a
     (void)arg;
     if (hf_step_begin(ctx, "charge", &step)) {
         hf_try(hf_step_done(&step, "1"));
-        assert_int_equal(hf_step_done(&step, "2"), HF_INVALID);
-        assert_int_equal(hf_step_fail(&step, HF_RETRY, "no"), HF_INVALID);
+        assert_int_equal(hf_step_done(&step, "2"), HF_PERMANENT);
+        assert_int_equal(hf_step_fail(&step, HF_RETRY, "no"), HF_PERMANENT);
     }
-    if (atomic_fetch_sub(&scene.crashes, 1) > 0)
-        return HF_RETRY;
     return hf_return(ctx, hf_step_output(&step));
 }
 
-static void a_step_ends_once(void **state)
+static void a_step_that_is_ended_twice_fails_its_run(void **state)
 {
     (void)state;
     clear();
-    atomic_store(&scene.crashes, 1);
     hf_id id = begin(ends_twice);
-    world_expect_result(id, "1");
+    expect_failure(id, "broken_rule", "the step \"charge\" has ended already");
     assert_int_equal(world_count_events(id, "step", NULL), 1);
+}
+
+static hf_code forgets_to_end(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    hf_step step;
+    (void)input;
+    (void)err;
+    (void)arg;
+    if (hf_step_begin(ctx, "charge", &step))
+        atomic_fetch_add(&scene.works[0], 1);
+    return hf_return(ctx, "\"charged\"");
+}
+
+static void a_step_that_was_not_ended_fails_its_run(void **state)
+{
+    (void)state;
+    clear();
+    expect_failure(begin(forgets_to_end), "not_awaited",
+                   "the handler ended before its step \"charge\" did");
+    assert_int_equal(atomic_load(&scene.works[0]), 1);
+}
+
+static hf_code leaves_it_to_the_policy(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    hf_step step;
+    (void)input;
+    (void)err;
+    (void)arg;
+    if (hf_step_begin(ctx, "charge", &step) && atomic_fetch_sub(&scene.crashes, 1) > 0)
+        return HF_RETRY;
+    hf_try(hf_step_done(&step, "1"));
+    return hf_return(ctx, "1");
+}
+
+static void a_failed_attempt_may_leave_its_step_open(void **state)
+{
+    (void)state;
+    clear();
+    atomic_store(&scene.crashes, 2);
+    world_expect_result(begin(leaves_it_to_the_policy), "1");
+}
+
+/* Whatever it is told, it goes on. */
+static hf_code goes_on(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    hf_step a, b;
+    (void)input;
+    (void)err;
+    (void)arg;
+    if (hf_step_begin(ctx, "outer", &a)) {
+        (void)!hf_step_begin(ctx, "inner", &b);
+        hf_step_done(&a, "1");
+    }
+    (void)!hf_fail_with(ctx, "mine", "{\"other\": 1}");
+    return hf_return(ctx, "1");
+}
+
+static void a_broken_rule_fails_the_run_whatever_the_handler_does(void **state)
+{
+    (void)state;
+    clear();
+    hf_id id = begin(goes_on);
+    expect_failure(id, "calls_overlap", "before the step \"outer\" ended");
+    hf_run *run = world_get(id);
+    assert_int_equal(run->attempt, 1); /* to try it again would be in vain */
+    assert_null(strstr(run->error, "other"));
+    hf_run_free(run);
+}
+
+static hf_code gives_nonsense(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    hf_step step;
+    (void)input;
+    (void)err;
+    (void)arg;
+    if (hf_step_begin(ctx, "charge", &step))
+        hf_step_done(&step, "{\"paid\": yes}");
+    return hf_return(ctx, "1");
+}
+
+static void an_output_that_is_refused_and_forgotten_fails_the_run(void **state)
+{
+    (void)state;
+    clear();
+    expect_failure(begin(gives_nonsense), "result_refused",
+                   "after its work was done: not valid JSON at byte 9: expected a value, found "
+                   "\"yes}\"");
+}
+
+static hf_code waits_for_nothing(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    int64_t now;
+    (void)input;
+    (void)err;
+    (void)arg;
+    hf_try(hf_now(ctx, &now));
+    return HF_SUSPENDED;
+}
+
+static void a_handler_that_waits_for_nothing_fails_its_run(void **state)
+{
+    (void)state;
+    clear();
+    expect_failure(begin(waits_for_nothing), "broken_rule", "none of its calls waits");
+}
+
+static hf_code called_by_two(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    (void)input;
+    (void)err;
+    (void)arg;
+    hf_try(hf_progress(ctx, 1, NULL));
+    atomic_store(&ctx->gate, HF__GATE_INSIDE); /* as another thread's call does */
+    hf_code code = hf_progress(ctx, 50, NULL);
+    atomic_store(&ctx->gate, HF__GATE_FREE);
+    assert_int_equal(code, HF_PERMANENT);
+    return hf_return(ctx, "1");
+}
+
+static void calls_of_two_threads_at_once_fail_the_run(void **state)
+{
+    (void)state;
+    clear();
+    expect_failure(begin(called_by_two), "calls_overlap", "two threads");
 }
 
 static hf_code leaves_one_open(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
@@ -239,7 +361,7 @@ static void a_call_inside_a_step_is_refused(void **state)
 {
     (void)state;
     clear();
-    expect_failure(begin(leaves_one_open), "permanent",
+    expect_failure(begin(leaves_one_open), "calls_overlap",
                    "\"inner\" (step) was called before the step \"outer\" ended");
     assert_int_equal(atomic_load(&scene.works[0]), 0);
 }
@@ -265,7 +387,8 @@ static void an_output_that_is_refused_is_why_the_step_failed(void **state)
 {
     (void)state;
     clear();
-    expect_failure(begin(nonsense), "failed", "JSON");
+    expect_failure(begin(nonsense), "result_refused",
+                   "its output was refused, after its work was done: not valid JSON at byte 1");
     assert_int_equal(atomic_load(&scene.works[0]),
                      1); /* what was done is not done again for that */
 }
@@ -400,6 +523,115 @@ static void a_run_that_handled_a_failure_and_fails_later_is_tried_again(void **s
     atomic_store(&scene.crashes, 9);
     world_expect_result(begin(careless), "\"went on\"");
     assert_int_equal(atomic_load(&scene.calls), 2);
+}
+
+/* ---- Errors ---- */
+
+static hf_code declined(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    hf_step_failure failure = HF_STEP_FAILURE_INIT;
+    hf_step step;
+    (void)input;
+    (void)arg;
+    int call = atomic_fetch_add(&scene.calls, 1);
+    failure.code = HF_PERMANENT;
+    failure.error_code = "card_declined";
+    failure.message = "the card is declined";
+    failure.details = "{\"limit\": 1.50}";
+    if (hf_step_begin(ctx, "charge", &step))
+        hf_step_fail_with(&step, &failure);
+    hf_code code = hf_step_result(&step, err);
+    char *seen = scene.seen[call];
+    snprintf(seen, sizeof scene.seen[0], "%s %s %s", hf_step_error_code(&step), err->message,
+             hf_step_error_details(&step));
+    return call < 2 ? HF_RETRY : code;
+}
+
+static void a_steps_error_is_remembered_whole(void **state)
+{
+    (void)state;
+    clear();
+    hf_id id = begin(declined);
+    expect_failure(id, "card_declined", "the card is declined");
+    for (int i = 0; i < 3; i++)
+        assert_string_equal(scene.seen[i], "card_declined the card is declined {\"limit\": 1.50}");
+    hf_run *run = world_get(id);
+    assert_string_equal(run->error,
+                        "{\"attempt\":3,\"code\":\"card_declined\",\"message\":\"the card "
+                        "is declined\",\"step\":\"charge\",\"details\":{\"limit\": 1.50}}");
+    hf_run_free(run);
+}
+
+static hf_code old_failure(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    hf_step step;
+    (void)input;
+    (void)arg;
+    const hf_step_record old = { .run = hf_ctx_run(ctx),
+                                 .run_version = ctx->claimed->run.version,
+                                 .worker = ctx->worker->name,
+                                 .name = "charge",
+                                 .status = "failed",
+                                 .data = "{\"op\":\"step\",\"error\":\"no\"}" };
+    if (atomic_fetch_add(&scene.calls, 1) == 0)
+        return hf_step_save(hf_ctx_client(ctx), &old, err) == HF_OK ? HF_RETRY : HF_PERMANENT;
+    (void)!hf_step_begin(ctx, "charge", &step);
+    return hf_step_result(&step, err);
+}
+
+static void a_failure_of_a_history_without_codes_has_one(void **state)
+{
+    (void)state;
+    clear();
+    expect_failure(begin(old_failure), "step_failed", "no");
+}
+
+/* Is put off as often as there are crashes, by 10 ms; gives up after one attempt that counts. */
+static hf_code busy(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    hf_step_options options = HF_STEP_OPTIONS_INIT;
+    hf_step_failure failure = HF_STEP_FAILURE_INIT;
+    hf_step step;
+    (void)input;
+    options.max_attempts = 1;
+    if (arg)
+        options.retry_after_limit = HF_MILLISECONDS(1);
+    failure.code = HF_RETRY;
+    failure.error_code = "too_many_requests";
+    failure.retry_after = HF_MILLISECONDS(10);
+    if (hf_step_begin_with(ctx, "ask", &options, &step)) {
+        assert_int_equal(hf_step_attempt(&step), 1);
+        atomic_fetch_add(&scene.works[0], 1);
+        if (atomic_fetch_sub(&scene.crashes, 1) > 0)
+            hf_step_fail_with(&step, &failure);
+        else
+            hf_step_done(&step, "1");
+    }
+    hf_try(hf_step_result(&step, err));
+    return hf_return(ctx, hf_step_output(&step));
+}
+
+static void a_failure_that_names_its_time_uses_up_no_attempt(void **state)
+{
+    (void)state;
+    clear();
+    atomic_store(&scene.crashes, 4);
+    hf_id id = begin(busy);
+    world_expect_result(id, "1");
+    assert_int_equal(atomic_load(&scene.works[0]), 5);
+    assert_int_equal(world_count_events(id, "step", "waiting"), 4);
+}
+
+static void failures_that_name_their_time_count_after_the_limit(void **state)
+{
+    (void)state;
+    clear();
+    atomic_store(&scene.crashes, 4);
+    world_handle(WORKFLOW, busy, &scene);
+    world_define(WORKFLOW, 5, HF_MILLISECONDS(1), 0);
+    world_start();
+    expect_failure(world_trigger(WORKFLOW, NULL), "too_many_requests", "tried again later");
+    assert_int_equal(atomic_load(&scene.works[0]), 1);
 }
 
 static hf_code slow(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
@@ -641,7 +873,17 @@ int main(int argc, char **argv)
         TEST(one_name_may_be_used_again),
         TEST(a_name_that_cannot_be_remembered_begins_nothing),
         TEST(the_key_of_the_longest_name_is_whole),
-        TEST(a_step_ends_once),
+        TEST(a_step_that_is_ended_twice_fails_its_run),
+        TEST(a_step_that_was_not_ended_fails_its_run),
+        TEST(a_failed_attempt_may_leave_its_step_open),
+        TEST(a_broken_rule_fails_the_run_whatever_the_handler_does),
+        TEST(an_output_that_is_refused_and_forgotten_fails_the_run),
+        TEST(a_handler_that_waits_for_nothing_fails_its_run),
+        TEST(calls_of_two_threads_at_once_fail_the_run),
+        TEST(a_steps_error_is_remembered_whole),
+        TEST(a_failure_of_a_history_without_codes_has_one),
+        TEST(a_failure_that_names_its_time_uses_up_no_attempt),
+        TEST(failures_that_name_their_time_count_after_the_limit),
         TEST(a_call_inside_a_step_is_refused),
         TEST(an_output_that_is_refused_is_why_the_step_failed),
         TEST(a_step_is_tried_again_by_its_policy),

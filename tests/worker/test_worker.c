@@ -70,21 +70,57 @@ static void a_handler_knows_its_run(void **state)
 
 static hf_code refuse_result(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
 {
-    (void)input;
     (void)err;
     (void)arg;
-    return hf_return(ctx, "{not json");
+    hf_code code = hf_return(ctx, "{not json");
+    if (strcmp(input, "1") == 0)
+        return code;
+    if (strcmp(input, "2") == 0)
+        return HF_OK;
+    return hf_return(ctx, "\"another\"");
 }
 
-static void a_result_that_is_not_json_is_a_failure(void **state)
+static void expect_refused_result(const char *input)
+{
+    hf_run *run = world_wait(world_trigger("shop.bad.v1", input));
+    assert_int_equal(run->status, HF_FAILED);
+    assert_string_equal(run->error_code, "result_refused");
+    assert_int_equal(run->attempt, 1);
+    assert_non_null(
+        strstr(run->last_error, "not valid JSON at byte 1: expected a string in double quotes"));
+    assert_non_null(strstr(run->last_error, "found \"not json\""));
+    hf_run_free(run);
+}
+
+static void a_result_that_is_not_json_fails_its_run_for_good(void **state)
 {
     (void)state;
     world_handle("shop.bad.v1", refuse_result, NULL);
-    world_define("shop.bad.v1", 1, 0, 0);
+    world_define("shop.bad.v1", 3, 0, 0);
     world_start();
-    hf_run *run = world_wait(world_trigger("shop.bad.v1", NULL));
+    expect_refused_result("1");
+    expect_refused_result("2");
+    world_expect_result(world_trigger("shop.bad.v1", "3"), "\"another\"");
+}
+
+static hf_code return_a_number(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    (void)ctx;
+    (void)input;
+    (void)err;
+    (void)arg;
+    return (hf_code)4711;
+}
+
+static void a_code_that_nobody_knows_is_a_failure(void **state)
+{
+    (void)state;
+    world_handle("shop.odd.v1", return_a_number, NULL);
+    world_define("shop.odd.v1", 1, 0, 0);
+    world_start();
+    hf_run *run = world_wait(world_trigger("shop.odd.v1", NULL));
     assert_int_equal(run->status, HF_FAILED);
-    assert_string_equal(run->error_code, "invalid");
+    assert_non_null(strstr(run->last_error, "the handler returned 4711"));
     hf_run_free(run);
 }
 
@@ -572,7 +608,8 @@ int main(int argc, char **argv)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, world_set_up, world_tear_down)
         TEST(a_run_succeeds_with_its_result),
         TEST(a_handler_knows_its_run),
-        TEST(a_result_that_is_not_json_is_a_failure),
+        TEST(a_result_that_is_not_json_fails_its_run_for_good),
+        TEST(a_code_that_nobody_knows_is_a_failure),
         TEST(a_failure_is_tried_again_with_growing_delays),
         TEST(a_run_fails_when_its_attempts_are_used_up),
         TEST(a_permanent_error_is_not_tried_again),
