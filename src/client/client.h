@@ -42,6 +42,11 @@ hf_code hf__chore_start(hf_client *client, hf_triggered *out, hf_trigger_spec *s
                         const hf_transition *initial, hf_error *err);
 /* A signal that may go to a run of the engine's own: for those who have asked whether the caller may steer it. */
 hf_code hf__steer(hf_client *client, hf_id run, const hf_signal_spec *spec, hf_error *err);
+/* Ends the leases that a worker holds in a tenant, or with 0 in all: what it held is due at once, in its old place, and its next
+ * claim shuts that worker out, if it is still there. */
+hf_code hf__leases_end(struct hf__engine *engine, int tenant, const char *worker, hf_error *err);
+/* All that hf_schedule_set checks, but whether there is the workflow. */
+hf_code hf__schedule_check(hf_client *client, const hf_schedule_spec *spec, hf_error *err);
 /* hf_commit with ids that the caller has made for the children. Where a request is repeated they are replaced by those of the
  * children that it has. */
 hf_code hf__commit_with_ids(hf_client *client, const hf_transition *transition, hf_id *child_ids,

@@ -33,15 +33,27 @@ void hf_schedules_free(hf_schedules *schedules)
 static hf_code check_started(hf_client *client, const hf_schedule_spec *spec, hf_error *err)
 {
     hf_trigger_spec started = HF_TRIGGER_INIT;
-    hf_workflow *workflow = NULL;
     started.workflow = spec->workflow;
     started.input = spec->input;
     started.priority = spec->priority;
     started.tags = spec->tags;
     started.tag_count = spec->tag_count;
-    hf_code code = hf__check_trigger(&started, hf__engine_max_payload(client->engine), err);
-    if (code == HF_OK)
-        code = hf_workflow_get(client, &workflow, spec->workflow, err);
+    return hf__check_trigger(&started, hf__engine_max_payload(client->engine), err);
+}
+
+static hf_code check_clock(const hf_schedule_spec *spec, hf_error *err)
+{
+    struct hf__cron cron;
+    struct hf__zone zone = { 0 };
+    hf_code code = hf__schedule_clock(spec, &cron, &zone, err);
+    hf__zone_free(&zone);
+    return code;
+}
+
+static hf_code check_workflow(hf_client *client, const hf_schedule_spec *spec, hf_error *err)
+{
+    hf_workflow *workflow = NULL;
+    hf_code code = hf_workflow_get(client, &workflow, spec->workflow, err);
     if (code == HF_UNKNOWN_WORKFLOW)
         code = hf__fail(err, code,
                         "no workflow is named \"%s\": create it with `holdfast workflow create "
@@ -51,7 +63,7 @@ static hf_code check_started(hf_client *client, const hf_schedule_spec *spec, hf
     return code;
 }
 
-static hf_code check_spec(hf_client *client, const hf_schedule_spec *spec, hf_error *err)
+hf_code hf__schedule_check(hf_client *client, const hf_schedule_spec *spec, hf_error *err)
 {
     hf_code code = hf__check_version("hf_schedule_spec", spec->version, HF_SCHEDULE_VERSION, err);
     if (code == HF_OK)
@@ -62,7 +74,9 @@ static hf_code check_spec(hf_client *client, const hf_schedule_spec *spec, hf_er
         code = hf__fail(err, HF_INVALID, "there is no overlap policy %d", (int)spec->overlap);
     if (code == HF_OK && ((unsigned)spec->catch_up > HF_CATCH_UP_ALL))
         code = hf__fail(err, HF_INVALID, "there is no catch-up policy %d", (int)spec->catch_up);
-    return code == HF_OK ? check_started(client, spec, err) : code;
+    if (code == HF_OK)
+        code = check_started(client, spec, err);
+    return code == HF_OK ? check_clock(spec, err) : code;
 }
 
 /* ---- Setting ---- */
@@ -152,7 +166,9 @@ static bool was_overtaken(hf_code code)
 hf_code hf_schedule_set(hf_client *client, const hf_schedule_spec *spec, hf_error *err)
 {
     struct setting setting = { .spec = spec };
-    hf_code code = check_spec(client, spec, err);
+    hf_code code = hf__schedule_check(client, spec, err);
+    if (code == HF_OK)
+        code = check_workflow(client, spec, err);
     if (code == HF_OK)
         code = prepare(client, &setting, err);
     if (code == HF_OK) {

@@ -5,6 +5,8 @@
 
 #include "server/route.h"
 
+#include <holdfast/schedule.h>
+
 extern const struct hf__route hf__run_routes[];
 extern const struct hf__route hf__many_routes[];
 extern const struct hf__route hf__workflow_routes[];
@@ -20,6 +22,22 @@ extern const struct hf__route hf__event_routes[];
 extern const struct hf__route hf__live_routes[];
 extern const struct hf__route hf__system_routes[];
 extern const struct hf__route hf__metrics_routes[];
+
+extern const struct hf__member hf__workflow_setting_members[]; /* hf_workflow, with bits */
+
+/* A schedule's settings as they are sent. */
+struct hf__schedule_body {
+    hf_schedule_spec spec;
+    const char *overlap;
+    const char *catch_up;
+};
+#define HF__SCHEDULE_BODY_INIT                                                                     \
+    {                                                                                              \
+        .spec = HF_SCHEDULE_INIT                                                                   \
+    }
+extern const struct hf__member hf__schedule_members[];
+/* Completes the spec of what was read. */
+hf_code hf__schedule_body_check(struct hf__schedule_body *body, const char *name, hf_error *err);
 
 extern const struct hf__member hf__filter_members[];  /* hf_filter */
 extern const struct hf__field hf__triggered_fields[]; /* hf_triggered */

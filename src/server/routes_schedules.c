@@ -28,39 +28,41 @@ static hf_code show(struct hf__request *request, hf_error *err)
     return code;
 }
 
-struct body {
-    hf_schedule_spec spec;
-    const char *overlap;
-    const char *catch_up;
-};
-
 #define SPEC(field, kind_, about_, ...)                                                            \
     {                                                                                              \
-        .name = #field, .kind = HF__FIELD_##kind_, .offset = offsetof(struct body, spec.field),    \
-        .about = about_, __VA_ARGS__                                                               \
+        .name = #field, .kind = HF__FIELD_##kind_,                                                 \
+        .offset = offsetof(struct hf__schedule_body, spec.field), .about = about_, __VA_ARGS__     \
     }
 
-static const struct hf__member members[] = {
+const struct hf__member hf__schedule_members[] = {
     SPEC(workflow, TEXT, "what is started", .required = true),
     SPEC(cron, TEXT, "five or six fields, @daily, or every 15m", .required = true),
     SPEC(timezone, TEXT, "an IANA name; default UTC"),
     SPEC(input, JSON, "of the started runs"),
     SPEC(priority, INT, "of the started runs"),
-    SPEC(tags, WORDS, "of the started runs", .count_offset = offsetof(struct body, spec.tag_count)),
-    HF__MEMBER(struct body, overlap, TEXT, "skip, allow, queue or cancel"),
-    HF__MEMBER(struct body, catch_up, TEXT, "one, none or all"),
+    SPEC(tags, WORDS, "of the started runs",
+         .count_offset = offsetof(struct hf__schedule_body, spec.tag_count)),
+    HF__MEMBER(struct hf__schedule_body, overlap, TEXT, "skip, allow, queue or cancel"),
+    HF__MEMBER(struct hf__schedule_body, catch_up, TEXT, "one, none or all"),
     HF__MEMBERS_END,
 };
 
+hf_code hf__schedule_body_check(struct hf__schedule_body *body, const char *name, hf_error *err)
+{
+    body->spec.name = name;
+    if (body->overlap && !hf_overlap_parse(body->overlap, &body->spec.overlap))
+        return hf__fail(err, HF_INVALID, "there is no overlap policy \"%.60s\"", body->overlap);
+    if (body->catch_up && !hf_catch_up_parse(body->catch_up, &body->spec.catch_up))
+        return hf__fail(err, HF_INVALID, "there is no catch-up policy \"%.60s\"", body->catch_up);
+    return HF_OK;
+}
+
 static hf_code put(struct hf__request *request, hf_error *err)
 {
-    struct body body = { .spec = HF_SCHEDULE_INIT };
+    struct hf__schedule_body body = HF__SCHEDULE_BODY_INIT;
     hf_code code = hf__request_body(request, &body, NULL, err);
-    body.spec.name = request->args[0];
-    if (code == HF_OK && body.overlap && !hf_overlap_parse(body.overlap, &body.spec.overlap))
-        code = hf__fail(err, HF_INVALID, "there is no overlap policy \"%.60s\"", body.overlap);
-    if (code == HF_OK && body.catch_up && !hf_catch_up_parse(body.catch_up, &body.spec.catch_up))
-        code = hf__fail(err, HF_INVALID, "there is no catch-up policy \"%.60s\"", body.catch_up);
+    if (code == HF_OK)
+        code = hf__schedule_body_check(&body, request->args[0], err);
     if (code == HF_OK)
         code = hf_schedule_set(request->client, &body.spec, err);
     return code == HF_OK ? show(request, err) : code;
@@ -125,7 +127,7 @@ const struct hf__route hf__schedule_routes[] = {
     HF__ROUTE("schedules", "GET", "/v1/schedules/{name}", "getSchedule", READ, show,
               "Show a schedule", ONE_SCHEDULE),
     HF__ROUTE("schedules", "PUT", "/v1/schedules/{name}", "putSchedule", OPERATE, put,
-              "Create or change a schedule", .body = members, ONE_SCHEDULE,
+              "Create or change a schedule", .body = hf__schedule_members, ONE_SCHEDULE,
               .example = "{\"workflow\":\"billing.charge.v1\",\"cron\":\"0 3 * * *\","
                          "\"timezone\":\"Europe/Berlin\"}"),
     HF__ROUTE("schedules", "DELETE", "/v1/schedules/{name}", "deleteSchedule", OPERATE,

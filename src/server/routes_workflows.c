@@ -66,7 +66,7 @@ static hf_code show(struct hf__request *request, hf_error *err)
         .bit = bit_, .about = about_                                                               \
     }
 
-static const struct hf__member setting_members[] = {
+const struct hf__member hf__workflow_setting_members[] = {
     SETTING("paused", paused, BOOL, HF_SET_PAUSED, "no run is begun while it is"),
     SETTING("max_attempts", max_attempts, INT, HF_SET_MAX_ATTEMPTS, "default 3"),
     SETTING("retry_base", retry_base, DURATION, HF_SET_RETRY_BASE,
@@ -146,8 +146,8 @@ const struct hf__route hf__workflow_routes[] = {
     HF__ROUTE("workflows", "GET", "/v1/workflows/{name}", "getWorkflow", READ, show,
               "Show a workflow with its queue", ONE_WORKFLOW),
     HF__ROUTE("workflows", "PUT", "/v1/workflows/{name}", "putWorkflow", OPERATE, put,
-              "Create a workflow, or change what is given of it", .body = setting_members,
-              ONE_WORKFLOW,
+              "Create a workflow, or change what is given of it",
+              .body = hf__workflow_setting_members, ONE_WORKFLOW,
               .example = "{\"max_attempts\":5,\"max_running\":10,\"rate_count\":100,"
                          "\"rate_interval\":\"1m\"}"),
     HF__ROUTE("workflows", "POST", "/v1/workflows/{name}/pause", "pauseWorkflow", OPERATE,

@@ -6,6 +6,9 @@
 
 #include "server/request.h"
 
+/* Names and families of one worker: every trigger may read what all workers of its tenant serve. */
+enum { HF__MOST_SERVED = 1000 };
+
 /* What a worker says of itself. */
 struct hf__crew {
     const char *worker;
@@ -38,6 +41,9 @@ char *hf__work_name(struct hf__request *request, const char *worker);
 /* `threads`: how many, if it did not say. */
 hf_code hf__crew_check(struct hf__request *request, struct hf__crew *crew, int threads,
                        hf_error *err);
+/* Lists the worker, or says anew what it is. */
+hf_code hf__crew_put(struct hf__request *request, const struct hf__crew *crew, int64_t wait,
+                     hf_error *err);
 /* Sees to it that the worker is listed; it will be silent for as long as it waits. */
 hf_code hf__crew_list(struct hf__request *request, const struct hf__crew *crew, int64_t wait,
                       hf_error *err);
@@ -46,10 +52,12 @@ hf_code hf__crew_idle(struct hf__request *request, const struct hf__crew *crew, 
 /* A sign of life by which it holds so many runs. */
 hf_code hf__crew_seen(struct hf__request *request, const char *worker, size_t running,
                       hf_error *err);
-hf_code hf__work_join(struct hf__request *request, hf_error *err);
 hf_code hf__work_leave(struct hf__request *request, hf_error *err);
-extern const struct hf__member hf__work_join_members[];
 extern const struct hf__member hf__work_leave_members[];
+
+/* work_join.c: what a worker brings when it starts; the leases of a former one of its name end. */
+hf_code hf__work_join(struct hf__request *request, hf_error *err);
+extern const struct hf__member hf__work_join_members[];
 
 /* work_claim.c: gives out due runs, or waits for some. Runs that must not reach a handler are failed on the way. */
 hf_code hf__work_claim(struct hf__request *request, hf_error *err);

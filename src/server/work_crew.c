@@ -13,9 +13,6 @@
 
 #define SILENCE HF_SECONDS(40) /* after its last request a worker counts as dead */
 
-/* Every trigger may read what all workers of its tenant serve. */
-enum { MOST_WORKFLOWS = 1000 };
-
 char *hf__work_name(struct hf__request *request, const char *worker)
 {
     return hf__arena_printf(&request->arena, "%s/%s", request->client->tenant, worker);
@@ -35,8 +32,8 @@ static hf_code check_patterns(const struct hf__crew *crew, hf_error *err)
     hf_code code = HF_OK;
     if (crew->workflow_count == 0)
         return hf__fail(err, HF_INVALID, "\"workflows\" names none");
-    if (crew->workflow_count > MOST_WORKFLOWS)
-        return hf__fail(err, HF_TOO_LARGE, "\"workflows\" names more than %d", MOST_WORKFLOWS);
+    if (crew->workflow_count > HF__MOST_SERVED)
+        return hf__fail(err, HF_TOO_LARGE, "\"workflows\" names more than %d", HF__MOST_SERVED);
     for (size_t i = 0; code == HF_OK && i < crew->workflow_count; i++)
         code = check_pattern(crew->workflows[i], err);
     return code;
@@ -70,8 +67,8 @@ static hf_code list_json(const char **out, struct hf__arena *arena, const char *
     return *out ? HF_OK : hf__nomem(err);
 }
 
-static hf_code put(struct hf__request *request, const struct hf__crew *crew, int64_t wait,
-                   hf_error *err)
+hf_code hf__crew_put(struct hf__request *request, const struct hf__crew *crew, int64_t wait,
+                     hf_error *err)
 {
     hf_client *client = request->client;
     const char *const tenants[] = { client->tenant };
@@ -119,7 +116,7 @@ hf_code hf__crew_list(struct hf__request *request, const struct hf__crew *crew, 
 {
     bool known = false;
     hf_code code = beat(request, crew->name, hf__null(), hf__null(), wait, &known, err);
-    return code == HF_OK && !known ? put(request, crew, wait, err) : code;
+    return code == HF_OK && !known ? hf__crew_put(request, crew, wait, err) : code;
 }
 
 hf_code hf__crew_idle(struct hf__request *request, const struct hf__crew *crew, bool idle,
@@ -136,50 +133,6 @@ hf_code hf__crew_seen(struct hf__request *request, const char *worker, size_t ru
     const char *name = hf__work_name(request, worker);
     return name ? beat(request, name, hf__number((int64_t)running), hf__null(), 0, &known, err)
                 : hf__nomem(err);
-}
-
-/* ---- Joining ---- */
-
-struct joining {
-    struct hf__crew crew;
-};
-
-const struct hf__member hf__work_join_members[] = {
-    HF__CREW_MEMBERS(struct joining, crew),
-    HF__MEMBERS_END,
-};
-
-static bool is_family(const char *pattern)
-{
-    size_t length = strlen(pattern);
-    return length == 0 || pattern[length - 1] == '*' || pattern[length - 1] == '.';
-}
-
-/* Those that are named in full, where they are new. */
-static hf_code create_named(struct hf__request *request, const struct hf__crew *crew, hf_error *err)
-{
-    size_t count = 0;
-    const char **names = hf__arena_calloc(&request->arena, crew->workflow_count, sizeof *names);
-    if (!names)
-        return hf__nomem(err);
-    for (size_t i = 0; i < crew->workflow_count; i++)
-        if (!is_family(crew->workflows[i]))
-            names[count++] = crew->workflows[i];
-    return hf__workflows_ensure(request->client, names, count, err);
-}
-
-hf_code hf__work_join(struct hf__request *request, hf_error *err)
-{
-    struct joining joining = { 0 };
-    const struct hf__crew *crew = &joining.crew;
-    hf_code code = hf__request_body(request, &joining, NULL, err);
-    if (code == HF_OK)
-        code = hf__crew_check(request, &joining.crew, 1, err);
-    if (code == HF_OK)
-        code = create_named(request, crew, err);
-    if (code == HF_OK)
-        code = put(request, crew, 0, err);
-    return code == HF_OK ? hf__reply_nothing(request) : code;
 }
 
 /* ---- Leaving ---- */

@@ -37,6 +37,7 @@ hf_code hf__identity_choose(hf_worker *worker, const char *name, hf_error *err)
         return hf__nomem(err);
     if (!name)
         return make_name(worker, err);
+    worker->named = true;
     hf_code code = hf__label_check("worker name", name, NAME_MOST, err);
     if (code == HF_OK && !(worker->name = hf__strdup(name)))
         code = hf__nomem(err);

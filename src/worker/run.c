@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "worker/worker.h"
 
+#include "client/client.h"
 #include "util/alloc.h"
 #include "util/error.h"
 #include "util/thread.h"
@@ -23,6 +24,17 @@ static hf_code put_workflows(hf_worker *worker, const struct hf__master *master,
     return code;
 }
 
+/* What a former worker of this name held is due at once. Not of one whose name is made anew each time. */
+static hf_code end_former_leases(hf_worker *worker, hf_error *err)
+{
+    hf_code code = HF_OK;
+    if (worker->named && worker->all_tenants)
+        return hf__leases_end(worker->engine, 0, worker->name, err);
+    for (size_t i = 0; worker->named && code == HF_OK && i < worker->master_count; i++)
+        code = hf__leases_end(worker->engine, worker->masters[i]->id, worker->name, err);
+    return code;
+}
+
 /* May be done again: what is there already is left as it is. */
 static hf_code enrol(hf_worker *worker, hf_error *err)
 {
@@ -35,6 +47,8 @@ static hf_code enrol(hf_worker *worker, hf_error *err)
         code = hf__identity_describe(worker, err);
     if (code == HF_OK)
         code = hf__identity_register(worker, err);
+    if (code == HF_OK)
+        code = end_former_leases(worker, err);
     return code;
 }
 

@@ -176,6 +176,7 @@ struct hf_worker {
     hf_client *client; /* borrowed until hf_worker_run returns */
     struct hf__engine *engine;
     char *name;
+    bool named; /* by whoever made it: a former worker may have had the name */
     char *host;
     char **prefixes; /* given as an option; each ends with '*' */
     size_t prefix_count;

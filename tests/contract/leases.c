@@ -1,5 +1,6 @@
 /* Leases and attempts: what happens when a holder dies, and how often a run is tried. A3, A5.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "client/client.h"
 #include "contract/fixture.h"
 
 static hf_code beat(const hf_claimed *held, int64_t lease, hf_code *verdict)
@@ -142,6 +143,79 @@ static void expiry_alone_does_not_refuse_the_holder(void **state)
     assert_ok(hf_step_save(fx.client, &step, &fx.error));
     succeed(held);
     expect_status(held->run.id, HF_SUCCEEDED);
+}
+
+/* ---- A worker that comes back under its name ---- */
+
+static void come_back(const char *worker)
+{
+    assert_ok(hf__leases_end(fx.client->engine, fx.client->tenant_id, worker, &fx.error));
+}
+
+static void what_a_former_worker_of_a_name_held_is_due_at_once(void **state)
+{
+    const hf_claimed *held = claim_new();
+    trigger(WORK);
+    const hf_claims *others = claim_as("bert", 1);
+    (void)state;
+    come_back(WORKER);
+    const hf_claimed *again = claim();
+    assert_true(hf_id_equal(again->run.id, held->run.id));
+    assert_true(again->suspect);
+    assert_int_equal(again->run.attempt, 2);
+    hf_transition t = turn_of(held, HF_TURN_SUCCEED);
+    assert_code(try_commit(&t), HF_STALE);
+    succeed(again);
+    succeed(&others->items[0]);
+}
+
+/* Until somebody else has claimed it: expiry alone refuses nobody. */
+static void a_worker_that_lives_beside_one_of_its_name_may_still_be_first(void **state)
+{
+    const hf_claimed *held = claim_new();
+    hf_code verdict;
+    (void)state;
+    come_back(WORKER);
+    assert_ok(beat(held, LEASE, &verdict));
+    assert_int_equal(verdict, HF_OK);
+    expect_nothing_due();
+    succeed(held);
+}
+
+static void what_comes_back_has_its_old_place(void **state)
+{
+    (void)state;
+    hf_id old = trigger(WORK);
+    claim();
+    advance(HF_SECONDS(1));
+    trigger(WORK);
+    come_back(WORKER);
+    assert_true(hf_id_equal(claim_as(WORKER, 1)->items[0].run.id, old));
+}
+
+static void a_worker_that_comes_back_changes_nothing_in_other_tenants(void **state)
+{
+    claim_new();
+    const char *before = dump();
+    (void)state;
+    assert_ok(hf__leases_end(fx.other->engine, fx.other->tenant_id, WORKER, &fx.error));
+    assert_string_equal(before, dump());
+    assert_ok(hf__leases_end(fx.other->engine, 0, WORKER, &fx.error));
+    succeed(claim());
+}
+
+static void a_slot_of_a_former_worker_is_claimed_again(void **state)
+{
+    hf_workflow one = { .name = "one", .max_running = 1 };
+    (void)state;
+    define_with(one, HF_SET_MAX_RUNNING);
+    hf_id id = trigger("one");
+    trigger("one");
+    assert_int_equal(claim_of("one", 2)->count, 1);
+    come_back(WORKER);
+    const hf_claims *claims = claim_of("one", 2);
+    assert_int_equal(claims->count, 1);
+    assert_true(hf_id_equal(claims->items[0].run.id, id));
 }
 
 /* ---- Heartbeats ---- */
@@ -298,6 +372,11 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(a_late_run_is_left_to_nobody),
     CONTRACT_TEST(a_run_without_attempts_or_slot_is_left_to_nobody),
     CONTRACT_TEST(expiry_alone_does_not_refuse_the_holder),
+    CONTRACT_TEST(what_a_former_worker_of_a_name_held_is_due_at_once),
+    CONTRACT_TEST(a_worker_that_lives_beside_one_of_its_name_may_still_be_first),
+    CONTRACT_TEST(what_comes_back_has_its_old_place),
+    CONTRACT_TEST(a_worker_that_comes_back_changes_nothing_in_other_tenants),
+    CONTRACT_TEST(a_slot_of_a_former_worker_is_claimed_again),
     CONTRACT_TEST(a_heartbeat_prolongs_the_lease),
     CONTRACT_TEST(a_heartbeat_changes_nothing_but_the_lease),
     CONTRACT_TEST(one_heartbeat_for_many_runs_answers_each_for_itself),

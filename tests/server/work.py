@@ -166,6 +166,88 @@ def what_is_sent_to_two_servers_under_one_request_is_done_once(server, hand):
 
 
 @case
+def who_joins_under_a_name_that_it_had_goes_on_at_once(server, hand):
+    begin(hand, lease="1h")
+    run = hand.trigger("work.v1")
+    old = hand.hold()
+    other = Hand(server.port, "w2")
+    other.work("join", {"workflows": ["work.v1"]})
+    check(other.claim() == [], "it is another's")
+    left = Hand(server.port, "w1")
+    check(left.work("leave").status == 204, "that it has said that it stops makes no difference")
+    check(left.work("join", {"workflows": ["work.v1"]}).status == 204, "joined")
+    new = left.hold()
+    check(new["run"]["id"] == run and new["run"]["attempt"] == 2, new)
+    check(hand.on(old, "commit", turn="succeed").problem == "stale", "the former one is shut out")
+    check(left.on(new, "commit", turn="succeed").status == 200, "it goes on")
+
+
+@case
+def others_that_wait_hear_of_what_a_worker_leaves_that_comes_back(server, hand):
+    begin(hand, lease="1h")
+    run = hand.trigger("work.v1")
+    hand.hold()
+    answers, thread = in_background(lambda: Hand(server.port, "w2").claim(wait="60s"))
+    hand.waits("w2")
+    hand.work("join", {"workflows": ["work.v1"]})
+    thread.join()
+    check([item["run"]["id"] for item in answers[0]] == [run], answers)
+
+
+def settings_of(hand, name):
+    return hand.get(f"/v1/workflows/{name}").json
+
+
+@case
+def a_worker_brings_settings_and_schedules_when_it_joins(server, hand):
+    def join(**members):
+        return hand.work("join", {"workflows": ["new.v1", "other.v1"], **members})
+
+    nightly = {"workflow": "new.v1", "cron": "0 3 * * *", "timezone": "Europe/Berlin", "input": {"n": 1}, "tags": ["t"]}
+    answer = join(settings={"new.v1": {"max_attempts": 7, "lease": "5s", "dead_letter": "other.v1"}, "other.v1": {}},
+                  schedules={"nightly": nightly, "each.hour": {"workflow": "other.v1", "cron": "every 1h"}})
+    check(answer.status == 204, answer.text)
+    new = settings_of(hand, "new.v1")
+    check((new["max_attempts"], new["lease"], new["dead_letter"]) == (7, "5s", "other.v1"), new)
+    check(settings_of(hand, "other.v1")["max_attempts"] == 3, "what is not given stays")
+    schedules = {item["name"]: item for item in hand.get("/v1/schedules").json["items"]}
+    check(set(schedules) == {"nightly", "each.hour"}, schedules)
+    check(schedules["nightly"]["timezone"] == "Europe/Berlin" and schedules["nightly"]["input"] == {"n": 1}, schedules)
+
+    check(join(schedules={"nightly": nightly}).status == 204, "again")
+    journal = hand.journal(schedules["nightly"]["run"])
+    check("set" not in [line["name"] for line in journal], "what is set already is left alone, with what it has missed")
+    check(join(schedules={"nightly": {**nightly, "cron": "0 4 * * *"}}).status == 204, "changed")
+    check(hand.get("/v1/schedules/nightly").json["cron"] == "0 4 * * *", "it is what the worker says")
+
+
+@case
+def what_a_worker_brings_is_checked_as_a_whole(server, hand):
+    hand.put("/v1/workflows/foreign.v1", {})
+    hand.put("/v1/schedules/theirs", {"workflow": "foreign.v1", "cron": "@daily"})
+    every = {"workflow": "new.v1", "cron": "@daily"}
+    for members, status, words in [
+        ({"settings": {"foreign.v1": {}}}, 400, ("settings", "foreign.v1", "workflows")),
+        ({"settings": {"new.v1": {"leese": "5s"}}}, 400, ("settings", "new.v1", "leese", "lease")),
+        ({"settings": {"new.v1": {"max_attempts": 0}}}, 400, ("new.v1", "attempts")),
+        ({"settings": {"new.v1": 5}}, 400, ("new.v1",)),
+        ({"settings": [1]}, 400, ("settings",)),
+        ({"schedules": {"s": {"cron": "@daily"}}}, 400, ("schedules", "s", "workflow")),
+        ({"schedules": {"s": {**every, "workflow": "foreign.v1"}}}, 400, ("schedules", "foreign.v1")),
+        ({"schedules": {"s": {**every, "overlap": "push"}}}, 400, ("s", "push")),
+        ({"schedules": {"s": {**every, "cron": "never"}}}, 400, ("s", "never")),
+        ({"schedules": {"a \u00fc": every}}, 400, ("schedule",)),
+        ({"settings": {"new\"v1": {}}}, 400, ("settings",)),
+        ({"schedules": {"theirs": every}}, 409, ("theirs", "foreign.v1")),
+    ]:
+        answer = hand.work("join", {"workflows": ["new.v1"], **members})
+        check(answer.status == status, (members, answer.text))
+        check(all(word in answer.json["detail"] for word in words), (members, answer.text))
+        check(status == 409 or hand.get("/v1/workflows/new.v1").status == 404, "nothing was done")
+    check(hand.get("/v1/schedules/theirs").json["workflow"] == "foreign.v1", "it is as it was")
+
+
+@case
 def an_expired_lease_is_claimed_again(server, hand):
     begin(hand, lease="300ms")
     run = hand.trigger("work.v1")

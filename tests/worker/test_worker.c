@@ -36,6 +36,30 @@ static void a_run_succeeds_with_its_result(void **state)
     hf_run_free(run);
 }
 
+/* The lease is an hour: only its name tells that the one before is gone. */
+static void a_worker_goes_on_at_once_with_what_held_who_had_its_name(void **state)
+{
+    hf_worker_options options = world_options();
+    const char *pattern = "shop.echo.v1";
+    hf_claim_spec spec = HF_CLAIM_INIT;
+    hf_claims *claims = NULL;
+    (void)state;
+    options.name = spec.worker = "box-1";
+    world_hire(&options);
+    world_handle(pattern, echo, NULL);
+    world_define(pattern, 0, 0, HF_HOURS(1));
+    hf_id id = world_trigger(pattern, "1");
+    spec.patterns = &pattern;
+    spec.pattern_count = 1;
+    assert_ok(hf_claim(world.client, &claims, &spec, NULL));
+    assert_int_equal(claims->count, 1);
+    hf_claims_free(claims);
+    world_start();
+    hf_run *run = world_wait(id);
+    assert_int_equal(run->attempt, 2);
+    hf_run_free(run);
+}
+
 #define TRACE "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
 static hf_code inspect(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
@@ -607,6 +631,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, world_set_up, world_tear_down)
         TEST(a_run_succeeds_with_its_result),
+        TEST(a_worker_goes_on_at_once_with_what_held_who_had_its_name),
         TEST(a_handler_knows_its_run),
         TEST(a_result_that_is_not_json_fails_its_run_for_good),
         TEST(a_code_that_nobody_knows_is_a_failure),

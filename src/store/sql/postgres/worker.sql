@@ -23,6 +23,26 @@ UPDATE holdfast.worker w SET running = coalesce($2, w.running), idle = coalesce(
 -- gives: nothing
 DELETE FROM holdfast.worker w WHERE w.name = $1;
 
+-- name: end_leases
+-- Ends the leases that a worker holds, in a tenant or everywhere: what it held is due in its old place. A run that somebody else
+-- has locked is passed over, and its lease ends by itself. Served by run_state. Serves: a worker that starts under a name that it
+-- had before.
+-- takes: one (tenant int, worker text)
+-- gives: (lane int)
+WITH held AS MATERIALIZED (
+    SELECT h.tenant_id, h.id
+      FROM holdfast.workflow w
+     CROSS JOIN LATERAL (
+        SELECT x.tenant_id, x.id FROM holdfast.run x
+         WHERE x.workflow_id = w.id AND x.status = 1 AND x.deleted_at IS NULL AND (x.status + 0 >= 1 OR x.run_at <> x.created_at)
+           AND x.leased_by = $2
+           FOR NO KEY UPDATE SKIP LOCKED) h
+     WHERE $1::int IS NULL OR w.tenant_id = $1
+)
+UPDATE holdfast.run r SET run_at = least(r.due_at, holdfast.now())
+  FROM held h WHERE r.tenant_id = ANY (ARRAY[h.tenant_id]) AND r.id = h.id
+RETURNING r.lane;
+
 -- name: forget_workers
 -- Workers that have been dead for a time. Serves: purge.
 -- takes: one (dead_before bigint)

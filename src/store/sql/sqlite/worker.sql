@@ -23,6 +23,19 @@ UPDATE worker SET running = coalesce(?2, running), idle = coalesce(?3, idle), dr
 -- gives: nothing
 DELETE FROM worker WHERE name = ?1;
 
+-- name: end_leases
+-- Ends the leases that a worker holds, in a tenant or everywhere: what it held is due in its old place. Served by run_state.
+-- Serves: a worker that starts under a name that it had before.
+-- takes: one (tenant int, worker text)
+-- gives: (lane int)
+UPDATE run SET run_at = min(coalesce(due_at, holdfast_now()), holdfast_now())
+ WHERE rowid IN (
+    SELECT x.rowid
+      FROM workflow w CROSS JOIN run x INDEXED BY run_state
+        ON x.workflow_id = w.id AND x.status = 1 AND x.deleted_at IS NULL AND (x.status + 0 >= 1 OR x.run_at <> x.created_at)
+     WHERE x.leased_by = ?2 AND (?1 IS NULL OR w.tenant_id = ?1))
+RETURNING lane;
+
 -- name: forget_workers
 -- Workers that have been dead for a time. Serves: purge.
 -- takes: one (dead_before bigint)
