@@ -5,6 +5,7 @@
 #include "util/alloc.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -87,13 +88,32 @@ static void check_log(struct cli_doctor *doctor, const char *path)
     free(name);
 }
 
+/* Whoever reads the file reads the secrets of tokens' webhooks, and whoever opens the lock stops all writers. */
+static void check_rights(struct cli_doctor *doctor, const char *path)
+{
+    static const char *const suffixes[] = { "", "-wal", "-shm", "-lock", "-wake" };
+    char name[CLI_STORE_FILE + sizeof "-lock"];
+    struct stat st;
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+        snprintf(name, sizeof name, "%s%s", path, suffixes[i]);
+        if (stat(name, &st) != 0 || (st.st_mode & S_IRWXO) == 0)
+            continue;
+        cli_doctor_say(doctor, "rights", CLI_WARNING,
+                       "keep them out, when nothing uses the store: chmod o= on it and the files "
+                       "beside it",
+                       "every user of this machine may open %s", name);
+        return;
+    }
+    cli_doctor_say(doctor, "rights", CLI_FINE, NULL, "no other user may open %s", path);
+}
+
 void cli_doctor_disk(struct cli_doctor *doctor)
 {
-    static const char scheme[] = "sqlite:";
-    const char *path = doctor->session->store + sizeof scheme - 1;
-    if (strncmp(doctor->session->store, scheme, sizeof scheme - 1) != 0 || *path == ':')
+    char path[CLI_STORE_FILE];
+    if (!cli_store_file(doctor->session, path))
         return;
     check_file_system(doctor, path);
     cli_doctor_room(doctor, path);
     check_log(doctor, path);
+    check_rights(doctor, path);
 }

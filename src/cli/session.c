@@ -44,16 +44,24 @@ static bool folder_exists(const char *path)
     return exists;
 }
 
+bool cli_store_file(const struct cli_session *session, char out[CLI_STORE_FILE])
+{
+    const char *path = session->store + strlen("sqlite:");
+    if (strncmp(session->store, "sqlite:", strlen("sqlite:")) != 0)
+        return false;
+    size_t length = strcspn(path, "?");
+    snprintf(out, CLI_STORE_FILE, "%.*s", (int)length, path);
+    return length > 0 && length < CLI_STORE_FILE && strcmp(out, ":memory:") != 0;
+}
+
 /* A command that needs what is there must not make a store of a typing error. What else is wrong with a path, the
  * library tells. */
 static bool is_missing(const struct cli_session *session)
 {
-    const char *path = session->store + strlen("sqlite:");
-    if (!session->command || session->command->creates ||
-        strncmp(session->store, "sqlite:", strlen("sqlite:")) != 0)
+    char path[CLI_STORE_FILE];
+    if (!session->command || session->command->creates || !cli_store_file(session, path))
         return false;
-    return *path && strcmp(path, ":memory:") != 0 && !strchr(path, '?') &&
-           path[strlen(path) - 1] != '/' && access(path, F_OK) != 0 && errno == ENOENT &&
+    return path[strlen(path) - 1] != '/' && access(path, F_OK) != 0 && errno == ENOENT &&
            folder_exists(path);
 }
 
@@ -68,13 +76,14 @@ static bool open_store(struct cli_session *session, bool no_migrate, int *status
         return false;
     }
     if (is_missing(session)) {
+        const char *path = session->store + strlen("sqlite:");
         *status = cli_failf(session, HF_UNAVAILABLE,
-                            "no such store: %sthere is no file \"%.300s\"; `holdfast migrate` "
+                            "no such store: %sthere is no file \"%.*s\"; `holdfast migrate` "
                             "creates it",
                             session->store == default_store
                                 ? "neither --store nor HOLDFAST_STORE is set, and "
                                 : "",
-                            session->store + strlen("sqlite:"));
+                            (int)strcspn(path, "?"), path);
         return false;
     }
     hf_options options = HF_OPTIONS_INIT;

@@ -43,6 +43,9 @@ int64_t cli_now(struct cli_session *session);
 /* The tenant and the store for messages; a URL may hold a password, so only a file is named. */
 const char *cli_tenant(const struct cli_session *session);
 const char *cli_store_name(const struct cli_session *session);
+/* The path of a SQLite store, without the parameters; false where it is none, or a memory store. */
+#define CLI_STORE_FILE 600
+bool cli_store_file(const struct cli_session *session, char out[CLI_STORE_FILE]);
 
 /* Shows an error with a hint at what to do next; returns the exit code that belongs to it. */
 int cli_fail(struct cli_session *session, const hf_error *err);

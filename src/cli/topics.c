@@ -25,6 +25,8 @@ static const struct cli_topic_row environment[] = {
 
 static const struct cli_topic_row stores[] = {
     { "sqlite:FILE", "a file, made if it is not there" },
+    { "?access=group", "SQLite: the group may read and write what is made, too; default owner" },
+    { "?lock_timeout=30s", "SQLite: how long a writer waits for its turn, at least 100ms" },
     { "sqlite::memory:", "gone when the program ends" },
     { "postgres://USER@HOST/DB", "PostgreSQL 15 or newer; all of libpq's parameters can be given" },
     { "?max_open=8", "PostgreSQL: connections of one program, at least 4" },

@@ -2,7 +2,7 @@
  * <db>-shm are SQLite's, <db>-lock queues the writers, <db>-wake wakes sleepers in other
  * processes.
  *
- * Lock order: the writer's turn, then `checkpointer.mutex` or `watch_mutex`; these two are never
+ * Lock order: the writer's turn (the gate, then the file), then `checkpointer.mutex` or `watch_mutex`; these two are never
  * held together.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef HF_STORE_SQLITE_H
@@ -12,6 +12,7 @@
 
 #include <pthread.h>
 #include <sqlite3.h>
+#include <sys/types.h>
 
 /* One SQLite handle. A file store has one per connection and one for its checkpoints; a memory
  * store has one in all. */
@@ -23,12 +24,26 @@ struct hf__sqlite_session {
     const struct hf__table *rows; /* these rows; NULL: none */
 };
 
+/* What the URL says of the files. */
+struct hf__sqlite_settings {
+    mode_t mode;          /* of a database that is made; its neighbours are like it */
+    int64_t lock_timeout; /* us; of the wait for the turn */
+};
+
 /* The turn to write: one holder among all threads and processes. Each connection has its own,
  * because a flock belongs to an open file description. */
 struct hf__sqlite_turn {
     struct hf__database *db;
-    int fd; /* of <db>-lock; -1: not opened yet, or a memory store */
+    int fd;                         /* of <db>-lock; -1: not opened yet, or a memory store */
+    struct hf__sqlite_queue *queue; /* where it waits, or has waited in vain; NULL: nowhere */
     bool held;
+};
+
+/* Where the connections of one database wait for the turn among themselves. */
+struct hf__sqlite_gate {
+    pthread_mutex_t mutex;
+    pthread_cond_t freed;
+    bool taken;
 };
 
 /* Copies the WAL back into the database, so that no committing thread has to. */
@@ -49,6 +64,8 @@ struct hf__database {
     int statement_count;
     struct hf__clock clock;
     bool memory;
+    struct hf__sqlite_settings settings;
+    struct hf__sqlite_gate gate;
     char *path;                  /* absolute, symbolic links resolved; NULL for a memory store */
     pthread_mutex_t memory_turn; /* a memory store's one handle: held while anything runs on it */
     struct hf__sqlite_session memory_session;
@@ -105,6 +122,17 @@ hf_code hf__sqlite_open_with(struct hf__database **out, const struct hf__stateme
                              hf_error *err);
 void hf__sqlite_close(struct hf__database *db);
 
+/* sqlite_url.c: cuts `text`, which follows "sqlite:", at the end of the path. */
+hf_code hf__sqlite_url_read(struct hf__sqlite_settings *out, char *text, hf_error *err);
+
+/* sqlite_owner.c: makes the database file, empty, unless it is there. */
+void hf__sqlite_make_file(const char *path, mode_t mode);
+/* Whether what lies beside the database can be SQLite's own, before it is opened. As root SQLite gives its files to the owner
+ * of the database, whoever put them there. */
+hf_code hf__sqlite_check_neighbours(const char *path, hf_error *err);
+/* Whether the file is a store, or empty. */
+hf_code hf__sqlite_check_whose(struct hf__sqlite_session *session, hf_error *err);
+
 /* sqlite_side_file.c: opens <db><suffix> for reading and writing, created with the rights of the
  * database file. -1: see errno. */
 int hf__sqlite_side_file(const struct hf__database *db, const char *suffix);
@@ -149,9 +177,18 @@ hf_code hf__sqlite_execute(struct hf__sqlite_session *session,
                            const struct hf__sqlite_prepared *prepared,
                            const struct hf__table *params, struct hf__table *result, hf_error *err);
 
+/* sqlite_queue.c: flock(fd, LOCK_EX), but gives up at `deadline` (monotonic us) with ETIMEDOUT. *queue is kept for the next call with the
+ * same fd, or left. */
+int hf__sqlite_queue_flock(struct hf__sqlite_queue **queue, int fd, int64_t deadline);
+void hf__sqlite_queue_leave(struct hf__sqlite_queue *queue); /* NULL is fine */
+
+/* sqlite_holder.c: "process 4711 (backup)", or "another process". */
+#define HF__HOLDER_TEXT 80
+void hf__sqlite_holder(int fd, char out[HF__HOLDER_TEXT]);
+
 /* sqlite_lock.c */
 void hf__sqlite_turn_init(struct hf__sqlite_turn *turn, struct hf__database *db);
-/* Waits as long as it takes. */
+/* Waits in turn, for the settings' lock_timeout at most: HF_UNAVAILABLE. */
 hf_code hf__sqlite_turn_take(struct hf__sqlite_turn *turn, hf_error *err);
 void hf__sqlite_turn_give(struct hf__sqlite_turn *turn); /* harmless when it is not held */
 void hf__sqlite_turn_close(struct hf__sqlite_turn *turn);

@@ -91,8 +91,9 @@ hf_code hf__sqlite_checkpointer_start(struct hf__database *db, hf_error *err)
 void hf__sqlite_checkpointer_stop(struct hf__database *db)
 {
     struct hf__sqlite_checkpointer *checkpointer = &db->checkpointer;
+    bool opened = checkpointer->running;
 
-    if (checkpointer->running) {
+    if (opened) {
         pthread_mutex_lock(&checkpointer->mutex);
         checkpointer->stop = true;
         pthread_cond_signal(&checkpointer->work);
@@ -104,8 +105,8 @@ void hf__sqlite_checkpointer_stop(struct hf__database *db)
         return;
     /* The last handle of all copies the whole WAL and keeps everybody out meanwhile; with the
      * turn they wait instead of being refused. Without it (the folder may be gone) closing is
-     * still right. */
-    if (db->path)
+     * still right. A file that was refused is another program's. */
+    if (opened)
         (void)!hf__sqlite_turn_take(&checkpointer->turn, NULL);
     hf__sqlite_session_close(&checkpointer->session);
     hf__sqlite_turn_close(&checkpointer->turn);

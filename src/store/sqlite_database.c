@@ -4,6 +4,7 @@
 
 #include "util/alloc.h"
 #include "util/error.h"
+#include "util/thread.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -72,9 +73,6 @@ static hf_code resolve_path(const char *path, char out[PATH_MAX], hf_error *err)
                         "the URL names no file; write sqlite:orders.db or sqlite:" MEMORY);
     if (strlen(path) > LONGEST_PATH)
         return path_too_long(err);
-    if (strchr(path, '?'))
-        return hf__fail(err, HF_INVALID, "a SQLite store has no settings: leave out \"%.60s\"",
-                        strchr(path, '?'));
     if (path[strlen(path) - 1] == '/')
         return hf__fail(err, HF_INVALID, "%s is a folder; give the path of a file", path);
     hf_code code = resolve_folder(path, out, err);
@@ -100,12 +98,23 @@ static hf_code use_wal(struct hf__database *db, hf_error *err)
     return code;
 }
 
+/* SQLite looks for them beside what links lead to. */
+static hf_code check_neighbours(const char *path, hf_error *err)
+{
+    char real[PATH_MAX];
+    return realpath(path, real) ? hf__sqlite_check_neighbours(real, err) : HF_OK;
+}
+
 static hf_code open_file(struct hf__database *db, const char *path, hf_error *err)
 {
     char resolved[PATH_MAX];
     struct hf__sqlite_session *session = &db->checkpointer.session;
 
     hf_code code = resolve_path(path, resolved, err);
+    if (code == HF_OK)
+        hf__sqlite_make_file(resolved, db->settings.mode);
+    if (code == HF_OK)
+        code = check_neighbours(resolved, err);
     if (code == HF_OK)
         code = hf__sqlite_session_open(session, resolved, true, err);
     if (code != HF_OK)
@@ -116,6 +125,8 @@ static hf_code open_file(struct hf__database *db, const char *path, hf_error *er
     if (!db->path)
         return hf__nomem(err);
     code = check_writable(db, err);
+    if (code == HF_OK)
+        code = hf__sqlite_check_whose(session, err);
     if (code == HF_OK)
         code = use_wal(db, err);
     if (code == HF_OK)
@@ -131,6 +142,8 @@ static void init_locks(struct hf__database *db)
     pthread_mutexattr_settype(&careful, PTHREAD_MUTEX_ERRORCHECK);
     pthread_mutex_init(&db->memory_turn, &careful);
     pthread_mutexattr_destroy(&careful);
+    pthread_mutex_init(&db->gate.mutex, NULL);
+    hf__cond_init(&db->gate.freed);
     pthread_mutex_init(&db->checkpointer.mutex, NULL);
     pthread_cond_init(&db->checkpointer.work, NULL);
     pthread_mutex_init(&db->watch_mutex, NULL);
@@ -142,20 +155,26 @@ hf_code hf__sqlite_open_with(struct hf__database **out, const struct hf__stateme
 {
     if (strncmp(url, SCHEME, strlen(SCHEME)) != 0)
         return hf__fail(err, HF_INVALID, "the URL must start with " SCHEME ", not %s", url);
-    const char *path = url + strlen(SCHEME);
+    char *path = hf__strdup(url + strlen(SCHEME));
     struct hf__database *db = hf__calloc(1, sizeof *db);
-    if (!db)
+    if (!db || !path) {
+        free(path);
+        free(db);
         return hf__nomem(err);
+    }
     db->statements = statements;
     db->statement_count = statement_count;
     db->clock = clock ? *clock : hf__system_clock;
+    hf_code code = hf__sqlite_url_read(&db->settings, path, err);
     db->memory = strcmp(path, MEMORY) == 0;
     db->wake_fd = -1;
     init_locks(db);
     hf__sqlite_turn_init(&db->checkpointer.turn, db);
 
-    hf_code code = db->memory ? hf__sqlite_session_open(&db->memory_session, MEMORY, true, err)
-                              : open_file(db, path, err);
+    if (code == HF_OK)
+        code = db->memory ? hf__sqlite_session_open(&db->memory_session, MEMORY, true, err)
+                          : open_file(db, path, err);
+    free(path);
     if (code != HF_OK) {
         hf__sqlite_close(db);
         return code;
@@ -172,6 +191,8 @@ void hf__sqlite_close(struct hf__database *db)
     hf__sqlite_session_close(&db->memory_session);
     if (db->wake_fd >= 0)
         close(db->wake_fd);
+    pthread_cond_destroy(&db->gate.freed);
+    pthread_mutex_destroy(&db->gate.mutex);
     pthread_mutex_destroy(&db->watch_mutex);
     pthread_cond_destroy(&db->checkpointer.work);
     pthread_mutex_destroy(&db->checkpointer.mutex);

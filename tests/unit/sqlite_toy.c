@@ -22,7 +22,8 @@
 static const char schema[] =
     "CREATE TABLE counter (n INTEGER NOT NULL); INSERT INTO counter VALUES (0);"
     "CREATE TABLE item (id BLOB, name TEXT UNIQUE, size INTEGER, ok INTEGER);"
-    "CREATE TABLE log (name TEXT);";
+    "CREATE TABLE log (name TEXT);"
+    "CREATE TABLE schema_version (min_writer INTEGER);";
 
 static const struct hf__statement statements[TOY_STATEMENTS] = {
     [TOY_INCREMENT] = { .name = "increment",

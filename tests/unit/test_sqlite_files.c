@@ -6,11 +6,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static void write_file(const char *path, const char *text)
@@ -194,6 +197,46 @@ static void a_writer_waits_its_turn_however_long_it_takes(void **state)
     assert_int_equal(toy_number(toy->conn, TOY_COUNT), 2);
 }
 
+/* Who may open the file can lock it, and need not give it back. */
+static int keep_the_lock(struct toy *toy)
+{
+    char path[160];
+    snprintf(path, sizeof path, "%s-lock", toy->path);
+    int fd = open(path, O_RDONLY);
+    if (fd < 0 || flock(fd, LOCK_EX) != 0)
+        return 1;
+    write_file(toy->note, "locked");
+    for (;;)
+        pause();
+}
+
+static void a_lock_that_is_never_given_back_is_reported_with_its_holder(void **state)
+{
+    struct toy *toy = *state;
+    char holder[40];
+    int go;
+    pid_t child = toy_start_child(toy, keep_the_lock, &go);
+    toy->db->settings.lock_timeout = HF_MILLISECONDS(100);
+    close(go);
+    while (access(toy->note, F_OK) != 0)
+        usleep(1000);
+    snprintf(holder, sizeof holder, "process %d ", (int)child);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(driver->begin(toy->conn, &toy->err), HF_UNAVAILABLE);
+        assert_non_null(strstr(toy->err.message, "-lock has been locked for 100ms"));
+        assert_non_null(strstr(toy->err.message, holder));
+        driver->rollback(toy->conn);
+    }
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    toy->db->settings.lock_timeout = HF_SECONDS(60);
+    assert_ok(toy, toy_increment(toy->conn, &toy->err));
+    /* Who gave up in the queue has not got it afterwards. */
+    struct hf__conn *other = toy_connect(toy->db);
+    assert_ok(toy, toy_increment(other, &toy->err));
+    driver->disconnect(other);
+}
+
 static int die_while_writing(struct toy *toy)
 {
     toy_reopen(toy);
@@ -320,6 +363,208 @@ static void side_files_are_shared_like_the_database(void **state)
     assert_int_equal(st.st_mode & 0777, 0660);
 }
 
+static mode_t mode_of(const char *path, const char *suffix)
+{
+    char name[200];
+    struct stat st;
+    snprintf(name, sizeof name, "%s%s", path, suffix);
+    if (lstat(name, &st) != 0)
+        fail_msg("%s: %s", name, strerror(errno));
+    return st.st_mode & 0777;
+}
+
+/* Makes a store in the toy's folder, with all its neighbours. */
+static void make_store(const struct toy *toy, char path[160], const char *parameters, mode_t mask)
+{
+    static const char *const suffixes[] = { "", "-wal", "-shm", "-lock", "-wake" };
+    char url[240];
+    hf_error err;
+    struct hf__database *db;
+    struct hf__watch *watch;
+    mode_t before = umask(mask);
+    mode_t wanted = strstr(parameters, "group") ? 0660 : 0600;
+    snprintf(path, 160, "%s/new.db", toy->folder);
+    snprintf(url, sizeof url, "sqlite:%s%s", path, parameters);
+    assert_int_equal(toy_open(&db, url, NULL, &err), HF_OK);
+    struct hf__conn *conn = toy_connect(db);
+    bool unknown;
+    assert_int_equal(driver->begin(conn, &err), HF_OK);
+    assert_int_equal(
+        driver->script(conn, "CREATE TABLE IF NOT EXISTS schema_version (min_writer)", &err),
+        HF_OK);
+    assert_int_equal(driver->commit(conn, NULL, &unknown, &err), HF_OK);
+    assert_int_equal(driver->watch(&watch, db, &err), HF_OK);
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++)
+        assert_int_equal(mode_of(path, suffixes[i]), wanted);
+    driver->unwatch(watch);
+    driver->disconnect(conn);
+    driver->close(db);
+    umask(before);
+}
+
+static void a_new_store_is_its_owners_alone(void **state)
+{
+    char path[160];
+    make_store(*state, path, "", 022);
+    make_store(*state, path, "?access=owner&lock_timeout=1s", 0);
+}
+
+static void a_new_store_may_be_its_groups_too(void **state)
+{
+    char path[160];
+    make_store(*state, path, "?access=group", 077);
+}
+
+static void a_store_that_is_there_keeps_its_rights(void **state)
+{
+    struct toy *toy = *state;
+    assert_int_equal(chmod(toy->path, 0644), 0);
+    toy_reopen(toy);
+    assert_int_equal(mode_of(toy->path, ""), 0644);
+}
+
+static void a_setting_that_is_none_is_refused(void **state)
+{
+    (void)state;
+    assert_refused("sqlite:orders.db?access=all", HF_INVALID, "'owner' or 'group'");
+    assert_refused("sqlite:orders.db?lock_timeout=never", HF_INVALID, "a time of at least 100ms");
+    assert_refused("sqlite:orders.db?lock_timeout=1ms", HF_INVALID, "a time of at least 100ms");
+}
+
+/* ---- Files that others put there ---- */
+
+/* A file of root's beside the database of somebody who owns the folder; -1: this user is not root. */
+static int plant(const struct toy *toy, const char *suffix, const char *text, char path[160])
+{
+    char database[160];
+    snprintf(path, 160, "%s%s", toy->path, suffix);
+    unlink(path);
+    write_file(path, text);
+    assert_int_equal(chmod(path, 0600), 0);
+    if (geteuid() != 0)
+        return -1;
+    snprintf(database, sizeof database, "%s", toy->path);
+    assert_int_equal(chown(toy->folder, 65534, 65534), 0);
+    return chown(database, 65534, 65534);
+}
+
+static void assert_roots_alone(const char *path)
+{
+    struct stat st;
+    assert_int_equal(lstat(path, &st), 0);
+    assert_int_equal(st.st_uid, 0);
+    assert_int_equal(st.st_gid, 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+}
+
+static void root_gives_away_nothing_that_it_finds(void **state)
+{
+    static const char *const suffixes[] = { "-lock", "-wake", "-wal", "-shm", "-journal" };
+    static const char *const texts[] = { "root's secret, and longer than what we write there", "" };
+    struct toy *toy = *state;
+    char path[160];
+    toy_close(toy);
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++)
+        for (size_t j = 0; j < 2; j++) {
+            struct hf__database *db = NULL;
+            struct hf__watch *watch = NULL;
+            if (plant(toy, suffixes[i], texts[j], path) != 0) {
+                print_message("# skipped: this user is not root\n");
+                skip();
+            }
+            hf_code code = toy_open(&db, toy->url, NULL, &toy->err);
+            if (code == HF_OK) /* nothing was rung yet */
+                code = driver->watch(&watch, db, &toy->err);
+            assert_int_equal(code, HF_NOT_ALLOWED);
+            assert_non_null(strstr(toy->err.message, path));
+            assert_roots_alone(path);
+            if (db)
+                driver->close(db);
+            assert_roots_alone(path);
+            assert_int_equal(unlink(path), 0);
+        }
+}
+
+static void what_root_makes_is_the_owners(void **state)
+{
+    static const char *const suffixes[] = { "-lock", "-wal", "-shm" };
+    struct toy *toy = *state;
+    char path[160];
+    struct stat st;
+    toy_close(toy);
+    if (plant(toy, "-lock", "", path) != 0) {
+        print_message("# skipped: this user is not root\n");
+        skip();
+    }
+    assert_int_equal(unlink(path), 0);
+    toy_reopen(toy);
+    assert_ok(toy, toy_increment(toy->conn, &toy->err));
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+        snprintf(path, sizeof path, "%s%s", toy->path, suffixes[i]);
+        assert_int_equal(stat(path, &st), 0);
+        assert_int_equal(st.st_uid, 65534);
+        assert_int_equal(st.st_gid, 65534);
+    }
+}
+
+static void only_a_plain_file_is_locked(void **state)
+{
+    struct toy *toy = *state;
+    char lock[160], other[160];
+    toy_close(toy);
+    snprintf(lock, sizeof lock, "%s-lock", toy->path);
+    snprintf(other, sizeof other, "%s/other", toy->folder);
+    write_file(other, "");
+    for (int i = 0; i < 4; i++) {
+        unlink(lock);
+        if (i == 0)
+            assert_int_equal(symlink(other, lock), 0);
+        else if (i == 1)
+            assert_int_equal(link(other, lock), 0);
+        else if (i == 2)
+            assert_int_equal(mkfifo(lock, 0600), 0);
+        else
+            write_file(lock, "a letter to somebody");
+        assert_refused(toy->url, HF_NOT_ALLOWED, "not a file of this store");
+    }
+}
+
+static void read_whole(const char *path, char *out, size_t size)
+{
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    memset(out, 0, size);
+    assert_true(fread(out, 1, size, file) > 0);
+    fclose(file);
+}
+
+static void another_programs_database_is_refused_as_it_was(void **state)
+{
+    static const char *const scripts[] = { "CREATE TABLE orders (id)", "PRAGMA application_id = 7",
+                                           "PRAGMA user_version = 3",
+                                           "CREATE TABLE schema_version (version)" };
+    static const char *const suffixes[] = { "-wal", "-shm", "-lock", "-wake" };
+    struct toy *toy = *state;
+    char path[160], url[200], name[200], before[16384], after[16384];
+    snprintf(path, sizeof path, "%s/foreign.db", toy->folder);
+    snprintf(url, sizeof url, "sqlite:%s", path);
+    for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++) {
+        sqlite3 *foreign;
+        unlink(path);
+        assert_int_equal(sqlite3_open(path, &foreign), SQLITE_OK);
+        assert_int_equal(sqlite3_exec(foreign, scripts[i], NULL, NULL, NULL), SQLITE_OK);
+        sqlite3_close(foreign);
+        read_whole(path, before, sizeof before);
+        assert_refused(url, HF_INVALID, "another program");
+        read_whole(path, after, sizeof after);
+        assert_memory_equal(before, after, sizeof before);
+        for (size_t j = 0; j < sizeof suffixes / sizeof *suffixes; j++) {
+            snprintf(name, sizeof name, "%s%s", path, suffixes[j]);
+            assert_int_equal(access(name, F_OK), -1);
+        }
+    }
+}
+
 static hf_code add_large(struct hf__conn *conn, int rows, int64_t size, hf_error *err)
 {
     struct hf__arena arena = { 0 };
@@ -408,6 +653,7 @@ int main(void)
         ON_FILE(two_processes_lose_no_update_and_are_never_refused),
         ON_FILE(processes_may_come_and_go_at_once),
         ON_FILE(a_writer_waits_its_turn_however_long_it_takes),
+        ON_FILE(a_lock_that_is_never_given_back_is_reported_with_its_holder),
         ON_FILE(a_killed_writer_leaves_no_lock_behind),
         ON_FILE(a_foreign_writer_is_reported_and_our_lock_is_given_back),
         ON_FILE(a_deleted_lock_file_is_made_again),
@@ -415,6 +661,14 @@ int main(void)
         ON_FILE(a_file_without_the_right_to_write_is_read_only),
         ON_FILE(a_folder_without_the_right_to_write_is_read_only),
         ON_FILE(side_files_are_shared_like_the_database),
+        ON_FILE(a_new_store_is_its_owners_alone),
+        ON_FILE(a_new_store_may_be_its_groups_too),
+        ON_FILE(a_store_that_is_there_keeps_its_rights),
+        ON_FILE(a_setting_that_is_none_is_refused),
+        ON_FILE(root_gives_away_nothing_that_it_finds),
+        ON_FILE(what_root_makes_is_the_owners),
+        ON_FILE(only_a_plain_file_is_locked),
+        ON_FILE(another_programs_database_is_refused_as_it_was),
         ON_FILE(a_full_disk_is_reported_and_nothing_is_half_written),
         ON_FILE(the_wal_is_copied_back_by_itself),
         ON_FILE(a_long_wal_is_cut),

@@ -18,6 +18,15 @@ PRAGMA secure_delete = FAST;
 -- gives: (mode text)
 PRAGMA journal_mode = WAL;
 
+-- name: sqlite_whose
+-- Whether the file is a store, or nothing yet. Serves: opening a store, before anything is written.
+-- only: sqlite
+-- takes: nothing
+-- gives: (ours bool)
+SELECT EXISTS (SELECT 1 FROM pragma_table_info('schema_version') WHERE name = 'min_writer')
+    OR (NOT EXISTS (SELECT 1 FROM sqlite_master)
+        AND (SELECT application_id FROM pragma_application_id) = 0 AND (SELECT user_version FROM pragma_user_version) = 0);
+
 -- name: sqlite_sync_later
 -- From the next transaction on, a commit may be seen before it is on disk: whoever commits must see to that by himself. Serves:
 -- a claim that may be handed out early.
