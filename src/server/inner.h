@@ -16,6 +16,7 @@ struct hf__hands;
 struct hf__park;
 struct hf__sweep;
 struct hf__survey;
+struct hf__told;
 
 enum { HF__STATUS_CLASSES = 5 };
 
@@ -26,6 +27,7 @@ struct hf__server {
     struct hf__hands *hands[HF__PACES];
     struct hf__park *park;
     struct hf__feed *feed;
+    struct hf__told *told; /* cancels that workers were told of */
     struct hf__gauges *gauges;
     struct hf__sweep *sweep;
     struct MHD_Daemon *daemon;
@@ -111,6 +113,11 @@ void hf__unread_refuse(struct hf__request *request);
 /* Counts the answer. If there is no room, one that only reads is refused. */
 void hf__unread_keep(struct hf__request *request);
 void hf__unread_drop(struct hf__request *request);
+
+/* ---- work_watch.c ---- */
+
+hf_code hf__told_new(struct hf__told **out, hf_error *err);
+void hf__told_free(struct hf__told *told);
 
 /* ---- gzip.c ---- */
 

@@ -16,6 +16,8 @@
 /* News that names no run wakes everybody who listens to one, no more often than they can be served. */
 enum { PACE = 300 }; /* us for each of them */
 
+const hf_id hf__lost_leases = { { 0xff, 'l', 'e', 'a', 's', 'e', 's' } };
+
 struct hf__park {
     struct hf__hands *hands;
     struct hf__ear *ear;
@@ -90,6 +92,8 @@ static void hear(const struct hf__heard *heard, void *arg)
         tell_listeners(park, hf__idmap_get(&park->runs, heard->run_id));
     if (heard->lanes || heard->workflows_changed)
         tell_listeners(park, park->workers);
+    if (heard->leases_lost)
+        tell_listeners(park, hf__idmap_get(&park->runs, hf__lost_leases));
     pthread_mutex_unlock(&park->mutex);
 }
 

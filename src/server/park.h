@@ -24,6 +24,8 @@ void hf__park_sleep(struct hf__request *request, int64_t until);
 void hf__park_enter(struct hf__request *request);
 /* It listens no more. Safe for one that never did. */
 void hf__park_leave(struct hf__request *request);
+/* A channel to listen to: a run was cancelled while somebody held it, here or in another process. */
+extern const hf_id hf__lost_leases;
 /* Wakes those who listen to an id that is no run's, but a channel of the server's own. */
 void hf__park_tell(struct hf__park *park, hf_id channel);
 bool hf__park_has_listeners(struct hf__park *park, hf_id channel);

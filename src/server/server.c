@@ -142,6 +142,7 @@ static void server_free(struct hf__server *server)
     for (int pace = 0; pace < HF__PACES; pace++)
         hf__hands_free(server->hands[pace]);
     hf__feed_free(server->feed);
+    hf__told_free(server->told);
     hf__gauges_free(server->gauges);
     hf__park_free(server->park);
     hf__sweep_free(server->sweep);
@@ -213,6 +214,8 @@ hf_code hf__server_start(struct hf__server **out, hf_client *client,
         code = start_hands(server, err);
     if (code == HF_OK)
         code = hf__park_new(&server->park, client, server->hands[HF__PACE_COMMON], err);
+    if (code == HF_OK)
+        code = hf__told_new(&server->told, err);
     if (code == HF_OK)
         code = hf__feed_new(&server->feed, client, server->park, err);
     if (code == HF_OK)

@@ -76,6 +76,11 @@ struct hf__chosen_ids {
 hf_code hf__work_child_ids(struct hf__request *request, const struct hf__chosen_ids *chosen,
                            hf_id run, size_t children, hf_id **out, hf_error *err);
 
+/* work_watch.c: tells which of a worker's runs were cancelled. */
+hf_code hf__work_watch(struct hf__request *request, hf_error *err);
+extern const struct hf__member hf__work_watch_members[];
+extern const struct hf__field hf__work_watch_fields[];
+
 /* work_turn.c: how a turn ended. */
 hf_code hf__work_commit(struct hf__request *request, hf_error *err);
 hf_code hf__work_fail(struct hf__request *request, hf_error *err);

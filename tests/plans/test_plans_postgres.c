@@ -111,10 +111,10 @@ static const char *text_of(const json_t *node, const char *name)
 static bool is_narrow(const char *condition)
 {
     static const char *const columns[] = {
-        "(id ",         "run_id ",          " id ",       "lane ",     "key ",     "parent ",
-        "(tag ",        "workflow_id ",     "subject ",   " tag ",     ".parent ", "slot ",
-        "outbox_id ",   "subscription_id ", "reference ", "assignee ", "due_at",   "(xid ",
-        "(deleted_at ", "rest_step "
+        "(id ",         "run_id ",          " id ",         "lane ",     "key ",     "parent ",
+        "(tag ",        "workflow_id ",     "subject ",     " tag ",     ".parent ", "slot ",
+        "outbox_id ",   "subscription_id ", "reference ",   "assignee ", "due_at",   "(xid ",
+        "(deleted_at ", "rest_step ",       "(finished_at "
     };
     for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
         if (strstr(condition, columns[i]))

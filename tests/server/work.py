@@ -247,6 +247,60 @@ def what_a_worker_brings_is_checked_as_a_whole(server, hand):
     check(hand.get("/v1/schedules/theirs").json["workflow"] == "foreign.v1", "it is as it was")
 
 
+def watch(hand, wait="60s"):
+    answer = hand.work("watch", {"wait": wait})
+    check(answer.status == 200, answer.text)
+    return [item["id"] for item in answer.json["items"]]
+
+
+def others(server, directory):
+    """Who cancels: this server, the program, and where there can be one another server."""
+    def by_program(run):
+        server.program("cancel", run)
+
+    yield "this server", lambda run: Client(server.port).post(f"/v1/runs/{run}/cancel")
+    yield "the program", by_program
+    if KIND == "postgres":
+        with Server(directory, server.url, name="beside") as beside:
+            yield "another server", lambda run: Client(beside.port).post(f"/v1/runs/{run}/cancel")
+
+
+@case
+def a_worker_that_watches_hears_of_a_cancel_whoever_says_it(server, hand):
+    begin(hand, lease="1h")
+    threads = server.threads()
+    for name, cancel in others(server, server.process.errors.parent):
+        runs = [hand.trigger("work.v1") for _ in range(2)]
+        held = hand.claim(limit=2)
+        other = Hand(server.port, "w2")
+        answers, thread = in_background(lambda: watch(Hand(server.port)))
+        not_meant, second = in_background(lambda: watch(other, "3s"))
+        wait_until(lambda: server.program("cancel", hand.trigger("work.v1")) and second.is_alive(), "it waits")
+        check(thread.is_alive() and answers == [], "a run that nobody holds tells nobody")
+        cancel(runs[0])
+        thread.join()
+        check(answers == [[runs[0]]], (name, answers))
+        check(hand.beat(*held) == (["cancelled", "ok"] if held[0]["run"]["id"] == runs[0] else ["ok", "cancelled"]), name)
+        check(watch(hand, "0s") == [], "it is told once")
+        hand.on(next(claim for claim in held if claim["run"]["id"] == runs[1]), "commit", turn="succeed")
+        second.join()
+        check(not_meant == [[]], (name, not_meant))
+    check(server.threads() <= threads + 2, "who waits costs no thread")
+
+
+@case
+def a_cancel_just_before_the_watch_is_told_and_so_is_the_next_one(server, hand):
+    begin(hand, lease="1h")
+    run = hand.trigger("work.v1")
+    hand.hold()
+    hand.post(f"/v1/runs/{run}/cancel")
+    check(watch(hand) == [run], "nothing is missed between two watches")
+    check(hand.post(f"/v1/runs/{run}/retry").status == 200, "retried")
+    check(hand.hold()["run"]["id"] == run, "held again")
+    hand.post(f"/v1/runs/{run}/cancel")
+    check(watch(hand) == [run], "cancelled again")
+
+
 @case
 def an_expired_lease_is_claimed_again(server, hand):
     begin(hand, lease="300ms")

@@ -43,6 +43,15 @@ UPDATE holdfast.run r SET run_at = least(r.due_at, holdfast.now())
   FROM held h WHERE r.tenant_id = ANY (ARRAY[h.tenant_id]) AND r.id = h.id
 RETURNING r.lane;
 
+-- name: find_cancelled
+-- Runs that were cancelled since a time, and that a worker was the last to hold. Served by run_cancelled. Serves: remote workers
+-- that hold runs.
+-- takes: one (tenant int, since bigint, worker text, most int)
+-- gives: (id uuid, finished_at bigint)
+SELECT r.id, r.finished_at FROM holdfast.run r
+ WHERE r.tenant_id = $1 AND r.status + 0 = 6 AND r.finished_at >= $2 AND r.last_worker = $3
+ LIMIT $4;
+
 -- name: forget_workers
 -- Workers that have been dead for a time. Serves: purge.
 -- takes: one (dead_before bigint)

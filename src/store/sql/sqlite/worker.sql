@@ -36,6 +36,15 @@ UPDATE run SET run_at = min(coalesce(due_at, holdfast_now()), holdfast_now())
      WHERE x.leased_by = ?2 AND (?1 IS NULL OR w.tenant_id = ?1))
 RETURNING lane;
 
+-- name: find_cancelled
+-- Runs that were cancelled since a time, and that a worker was the last to hold. Served by run_cancelled. Serves: remote workers
+-- that hold runs.
+-- takes: one (tenant int, since bigint, worker text, most int)
+-- gives: (id uuid, finished_at bigint)
+SELECT r.id, r.finished_at FROM run r INDEXED BY run_cancelled
+ WHERE r.tenant_id = ?1 AND r.status + 0 = 6 AND r.finished_at >= ?2 AND r.last_worker = ?3
+ LIMIT ?4;
+
 -- name: forget_workers
 -- Workers that have been dead for a time. Serves: purge.
 -- takes: one (dead_before bigint)
