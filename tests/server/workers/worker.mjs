@@ -71,7 +71,7 @@ worker.workflow('failing.v1', async (ctx, input) => {
     if (input === 'later' && ctx.attempt === 1)
         throw new RetryAfter(0.1, 'in a moment');
     if (input === 'nonsense')
-        return 1n;
+        return { Map: new Map([[1, 2]]) };
     if (input === 'large')
         return 'x'.repeat(2 << 20);
     if (input === 'large step')
@@ -100,9 +100,9 @@ worker.workflow('failing.v1', async (ctx, input) => {
 
 // What is handed on is no JSON.
 worker.workflow('nonsense.v1', async (ctx, input) => {
-    const value = { sum: 10n };
     const circle = {};
     circle.of = circle;
+    const value = { sum: circle };
     if (input === 'caught') {
         try {
             await ctx.emit('told', value);
@@ -115,7 +115,7 @@ worker.workflow('nonsense.v1', async (ctx, input) => {
         }
     }
     return { ask: () => ctx.ask('q', value), form: () => ctx.ask('q', null, { form: value }),
-        number: () => ctx.ask('q', 10n), title: () => ctx.ask('q', null, { title: 10n }),
+        number: () => ctx.ask('q', Promise.resolve(10)), title: () => ctx.ask('q', null, { title: 10 }),
         emit: () => ctx.emit('told', value), publish: () => ctx.publish(circle),
         child: () => ctx.startChild('kid', 'child.v1', value) }[input]();
 });
