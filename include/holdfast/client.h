@@ -274,7 +274,8 @@ enum {
     HF_SET_MAX_RUNNING = 1 << 9,
     HF_SET_RATE = 1 << 10,
     HF_SET_KEY_MAX_RUNNING = 1 << 11,
-    HF_SET_KEY_RATE = 1 << 12
+    HF_SET_KEY_RATE = 1 << 12,
+    HF_SET_FIT_WITHIN = 1 << 13
 };
 
 /* Registers the workflow if it is new; sets the fields in `mask`. Idempotent. */

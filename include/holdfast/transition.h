@@ -83,7 +83,9 @@ typedef enum hf_turn {
     HF_TURN_RETRY,     /* back to pending after retry_delay */
     HF_TURN_WAIT,      /* for a signal, a timer, children or a time */
     HF_TURN_GIVE_BACK, /* not begun: back to pending at once, the attempt does not count */
-    HF_TURN_GO_ON      /* still held: what it brings is written now, at the same version */
+    HF_TURN_GO_ON,     /* still held: what it brings is written now, at the same version */
+    HF_TURN_UNFIT /* the code does not fit its history: waits for a worker whose code does. Brings
+                          an error only; the attempt does not count */
 } hf_turn;
 
 typedef struct hf_new_event {
@@ -126,7 +128,7 @@ typedef struct hf_transition {
     hf_turn turn;
     const char *state;  /* NULL: as it is */
     const char *result; /* succeed */
-    const char *error;  /* fail, retry: JSON */
+    const char *error;  /* fail, retry, unfit: JSON */
     const char *error_code;
     const char *last_error;
     const char *current_step; /* NULL: as it is */

@@ -149,8 +149,10 @@ typedef struct hf_workflow {
     const char *dead_letter; /* the workflow started when a run has failed for good */
     const char *definition;  /* JSON or text of a declared model; NULL for code */
     int max_running;         /* runs held by workers at once, of all flow keys; 0: no limit */
-    hf_rate rate;            /* starts, of all flow keys */
-    int key_max_running;     /* the same for each flow key by itself */
+    int fit_within; /* s that a run waits for a worker whose code fits its history before it fails; default
+                       a day, 0: it fails at once */
+    hf_rate rate;        /* starts, of all flow keys */
+    int key_max_running; /* the same for each flow key by itself */
     hf_rate key_rate;
     int64_t created_at;
     int64_t updated_at;

@@ -75,7 +75,7 @@ static char *waiting_text(struct cli_session *session, const void *record)
     if (run->status != HF_WAITING)
         return hf__strdup("");
     struct hf__buffer text = { 0 };
-    hf__buffer_add_text(&text, run->waiting_kind ? run->waiting_kind : "a signal");
+    hf__buffer_add_text(&text, cli_waits_for(run));
     add_signal_name(&text, run);
     if (run->waiting_token)
         hf__buffer_addf(&text, " (token %s)", run->waiting_token);

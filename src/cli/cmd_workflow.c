@@ -8,6 +8,7 @@
 #include "util/duration.h"
 #include "util/error.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@ static struct {
     unsigned mask;
     int64_t max_attempts, retry_base, retry_cap, lease, timeout, retention;
     int64_t max_running, key_max_running;
+    int64_t fit_within;
     const char *dead_letter, *definition;
     const char *rate, *key_rate;
     struct cli_texts weights;
@@ -42,6 +44,9 @@ static const struct cli_option options[] = {
     CLI_OPT(TEXT, 0, "dead-letter", "WORKFLOW",
             "started when a run has failed for good; '' for none",
             SETS(dead_letter, HF_SET_DEAD_LETTER)),
+    CLI_OPT(DURATION, 0, "fit-within", "DURATION",
+            "how long a run waits for a worker whose code fits its history; default 1d, 0: not",
+            SETS(fit_within, HF_SET_FIT_WITHIN)),
     CLI_OPT(NUMBER, 0, "max-running", "N", "runs held by workers at once; 0: no limit",
             SETS(max_running, HF_SET_MAX_RUNNING), .max = 1000000),
     CLI_OPT(NUMBER, 0, "max-running-per-key", "N", "the same for each flow key by itself",
@@ -66,6 +71,13 @@ static int workflow_fail(struct cli_session *session, const char *name, const hf
     return cli_fail(session, err);
 }
 
+/* Parts of a second count as one. */
+static int whole_seconds(int64_t us)
+{
+    int64_t seconds = (us + HF_SECONDS(1) - 1) / HF_SECONDS(1);
+    return seconds < INT_MAX ? (int)seconds : INT_MAX;
+}
+
 static hf_workflow workflow_from_options(const char *name, const char *definition)
 {
     return (hf_workflow){
@@ -77,6 +89,7 @@ static hf_workflow workflow_from_options(const char *name, const char *definitio
         .timeout = args.timeout,
         .retention = args.retention,
         .dead_letter = args.dead_letter && *args.dead_letter ? args.dead_letter : NULL,
+        .fit_within = whole_seconds(args.fit_within),
         .definition = definition && *definition ? definition : NULL,
         .max_running = (int)args.max_running,
         .key_max_running = (int)args.key_max_running,
@@ -259,6 +272,7 @@ static const struct cli_column lines[] = {
     { .header = "timeout", .make = timeout_text },
     { .header = "retention", .make = retention_text },
     { .header = "dead letter", .field = "dead_letter" },
+    { .header = "fit within", .field = "fit_within" },
     { .header = "max running", .make = max_running_text },
     { .header = "rate", .make = whole_rate_text },
     { .header = "max per key", .make = key_max_running_text },

@@ -137,6 +137,37 @@ static void check_holders(struct cli_doctor *doctor)
     hf__ask_end(&ask);
 }
 
+static void tell_unfit(struct cli_doctor *doctor, const struct hf__cell *c)
+{
+    char id[HF_ID_TEXT], span[CLI_SPAN_TEXT];
+    const char *why = hf__as_text(c[5]);
+    int64_t runs = hf__as_number(c[2]);
+    hf_id_format(hf__as_uuid(c[4]), id);
+    cli_span_text(hf__as_number(c[6]) - hf__as_number(c[3]), span);
+    cli_doctor_say(doctor, "versions", CLI_WARNING,
+                   "let workers live that have the code with which these runs began, or mend the "
+                   "new code: see versions.md. They fail when the workflow's fit_within has passed",
+                   "%s (tenant %s) has %" PRId64 " %s for a worker whose code fits, for up to %s; "
+                   "%s: %s",
+                   hf__as_text(c[1]), hf__as_text(c[0]), runs,
+                   runs == 1 ? "run that waits" : "runs that wait", span, id, why ? why : "");
+}
+
+static void check_versions(struct cli_doctor *doctor)
+{
+    struct hf__ask ask;
+    hf__ask_begin(&ask, doctor->session->client->engine, HF__STMT_FIND_UNFIT)[0] =
+        hf__number(HELD_MOST);
+    if (cli_doctor_ask(doctor, "versions", &ask)) {
+        for (int i = 0; i < ask.out.nrows; i++)
+            tell_unfit(doctor, hf__table_row(&ask.out, i));
+        if (ask.out.nrows == 0)
+            cli_doctor_say(doctor, "versions", CLI_FINE, NULL,
+                           "no run waits for a worker whose code fits it");
+    }
+    hf__ask_end(&ask);
+}
+
 static void check_subscriptions(struct cli_doctor *doctor)
 {
     struct hf__ask ask;
@@ -162,5 +193,6 @@ void cli_doctor_work(struct cli_doctor *doctor)
     check_queues(doctor);
     check_guards(doctor);
     check_holders(doctor);
+    check_versions(doctor);
     check_subscriptions(doctor);
 }

@@ -170,6 +170,7 @@ char *cli_field_text(struct cli_session *session, const struct hf__field *field,
     case HF__FIELD_BOOL:
         return hf__strdup(*(const bool *)hf__field_place(field, record) ? "yes" : "no");
     case HF__FIELD_TIME: return time_text(session, hf__field_number(field, record));
+    case HF__FIELD_SECONDS:
     case HF__FIELD_DURATION: return duration_text(hf__field_number(field, record));
     case HF__FIELD_ID: return id_text(*(const hf_id *)hf__field_place(field, record));
     case HF__FIELD_STATUS:

@@ -60,3 +60,11 @@ int cli_wait_for(struct cli_session *session, const char *name, hf_id id, int64_
     hf_run_free(run);
     return status;
 }
+
+const char *cli_waits_for(const hf_run *run)
+{
+    if (!run->waiting_kind)
+        return "a signal";
+    return strcmp(run->waiting_kind, "worker") == 0 ? "a worker whose code fits"
+                                                    : run->waiting_kind;
+}

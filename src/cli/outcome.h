@@ -12,6 +12,9 @@ int cli_wait_for(struct cli_session *session, const char *name, hf_id id, int64_
 /* Its attempts for people: the claim that finds none left is counted too, and called no handler. */
 int cli_attempts_made(const hf_run *run);
 
+/* What a waiting run waits for, in words. */
+const char *cli_waits_for(const hf_run *run);
+
 /* Prints how a run that has ended did so; returns the exit code. */
 int cli_show_outcome(const struct cli_session *session, const hf_run *run);
 

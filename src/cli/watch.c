@@ -116,7 +116,7 @@ static void draw_waiting(struct cli_watch *watch)
     if (run->status != HF_WAITING)
         return;
     label(watch, "waits for");
-    cli_frame_add(&watch->frame, "", run->waiting_kind ? run->waiting_kind : "a signal");
+    cli_frame_add(&watch->frame, "", cli_waits_for(run));
     if (step)
         cli_frame_addf(&watch->frame, "", " \"%s\"", step->name);
     if (run->wait_count > 0)

@@ -342,5 +342,7 @@ hf_code hf__check_workflow(const hf_workflow *workflow, unsigned mask, hf_error 
         code = hf__check_duration("retention", workflow->retention, err);
     if (code == HF_OK && mask & HF_SET_DEAD_LETTER && workflow->dead_letter)
         code = hf__check_workflow_name(workflow->dead_letter, false, err);
+    if (code == HF_OK && mask & HF_SET_FIT_WITHIN)
+        code = check_span("fit_within", HF_SECONDS(workflow->fit_within), 0, HF_DAYS(3650), err);
     return code == HF_OK ? check_limits(workflow, mask, err) : code;
 }

@@ -139,7 +139,7 @@ static hf_code check_ids(const char *what, const char *const *ids, size_t count,
 
 static hf_code check_outcome(const hf_transition *t, size_t max_payload, hf_error *err)
 {
-    hf_code code = hf__check_range("turn", (int64_t)t->turn, HF_TURN_SUCCEED, HF_TURN_GO_ON, err);
+    hf_code code = hf__check_range("turn", (int64_t)t->turn, HF_TURN_SUCCEED, HF_TURN_UNFIT, err);
     if (code == HF_OK)
         code = hf__check_json("state", t->state, max_payload, err);
     if (code == HF_OK)

@@ -79,6 +79,7 @@ static hf_code set_fields(hf_client *client, const hf_workflow *workflow, unsign
     put_rate(c + 13, &workflow->rate);
     c[16] = hf__number_or_null(workflow->key_max_running);
     put_rate(c + 17, &workflow->key_rate);
+    c[20] = hf__number(HF_SECONDS(workflow->fit_within));
     hf_code code = hf__ask_send(&ask, err);
     if (code == HF_OK && ask.out.nrows == 0)
         code = hf__fail(err, HF_UNKNOWN_WORKFLOW,
@@ -179,6 +180,7 @@ static void read_workflow(hf_workflow *workflow, const struct hf__cell *c)
     read_rate(&workflow->rate, c);
     workflow->key_max_running = (int)hf__as_number(c[3]);
     read_rate(&workflow->key_rate, c + 4);
+    workflow->fit_within = (int)(hf__as_number(c[7]) / HF_SECONDS(1));
 }
 
 /* The rows of list_workflows into `items`, which has room for them. */

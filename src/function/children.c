@@ -102,11 +102,10 @@ static hf_code read_ids(hf_ctx *ctx, const struct hf__entry *entry, hf_id *ids, 
     *started = brood.started;
     if (good && brood.count == count)
         return HF_OK;
-    ctx->error_code = "history_mismatch";
-    return hf__function_end(ctx, HF_PERMANENT,
-                            "\"%s\" starts %zu children where %zu are remembered: the code or its "
-                            "input has changed under a running run",
-                            entry->name, count, brood.count);
+    return hf__function_misfit(ctx,
+                               "\"%s\" starts %zu children where %zu are remembered: the code or "
+                               "its input has changed under a running run",
+                               entry->name, count, brood.count);
 }
 
 static char *write_output(const hf_ctx *ctx, const hf_id *ids, size_t count, size_t started)
@@ -460,11 +459,10 @@ static hf_code recall(struct wait *wait, const struct hf__entry *entry)
     hf_code code = good ? keep_ends(wait) : HF_OK;
     if (good)
         return code == HF_OK && entry->status == HF__ENTRY_FAILED ? HF_TIMEOUT : code;
-    wait->ctx->error_code = "history_mismatch";
-    return hf__function_end(wait->ctx, HF_PERMANENT,
-                            "\"%s\" waits for %zu children where another number is remembered: the "
-                            "code or its input has changed under a running run",
-                            entry->name, wait->count);
+    return hf__function_misfit(wait->ctx,
+                               "\"%s\" waits for %zu children where another number is remembered: "
+                               "the code or its input has changed under a running run",
+                               entry->name, wait->count);
 }
 
 /* One that has not ended and never tells, since no call has started it; NULL: there is none. */

@@ -66,6 +66,9 @@ hf_code hf__function_end(hf_ctx *ctx, hf_code code, const char *fmt, ...)
 /* The handler broke a rule: its run fails for good, whatever it does with what its calls answer. The first one counts. */
 hf_code hf__function_break(hf_ctx *ctx, const char *error_code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+/* Ends it as well: the code does not fit what is remembered, and the run is left to a worker whose code does. */
+hf_code hf__function_misfit(hf_ctx *ctx, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 /* After the handler: replaces what it returned by what really became of the function. */
 hf_code hf__function_outcome(hf_ctx *ctx, hf_code code, hf_error *err);
 /* Whether the handler gave up because of a failure that is remembered: to try the run again would be in vain. */

@@ -31,20 +31,30 @@ hf_code hf__function_end(hf_ctx *ctx, hf_code code, const char *fmt, ...)
     return code;
 }
 
-static hf_code mismatch(hf_ctx *ctx, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-static hf_code mismatch(hf_ctx *ctx, const char *fmt, ...)
+hf_code hf__function_misfit(hf_ctx *ctx, const char *fmt, ...)
 {
     char text[400];
     va_list args;
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    ctx->error_code = "history_mismatch";
-    return hf__function_end(ctx, HF_PERMANENT,
-                            "%s: the code has changed under a running run; %sgive the new code a "
-                            "new name",
-                            text, ctx->function->by_name ? "" : "use hf_version, or ");
+    ctx->unfit = true;
+    return hf__function_end(ctx, HF_PERMANENT, "%s", text);
+}
+
+static hf_code mismatch(hf_ctx *ctx, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static hf_code mismatch(hf_ctx *ctx, const char *fmt, ...)
+{
+    char text[300];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    return hf__function_misfit(ctx,
+                               "%s: the code has changed under a running run; %sgive the new code "
+                               "a new name",
+                               text, ctx->function->by_name ? "" : "use hf_version, or ");
 }
 
 hf_code hf__function_break(hf_ctx *ctx, const char *error_code, const char *fmt, ...)
@@ -57,6 +67,7 @@ hf_code hf__function_break(hf_ctx *ctx, const char *error_code, const char *fmt,
     vsnprintf(function->error.message, sizeof function->error.message, fmt, args);
     va_end(args);
     function->broken = error_code;
+    ctx->unfit = false; /* it may be for this that nothing fitted */
     function->error.code = function->over = HF_PERMANENT;
     return HF_PERMANENT;
 }

@@ -187,6 +187,11 @@ static hf_code choose_version(hf_ctx *ctx, const char *change, int current, int 
         code = hf__function_record(ctx, &record, NULL, NULL, &entry);
     if (code == HF_OK)
         *version = (int)strtol(entry->output ? entry->output : "0", NULL, 10);
+    if (code == HF_OK && *version > current)
+        code = hf__function_misfit(ctx,
+                                   "version %d of \"%s\" is remembered, and this code knows "
+                                   "versions up to %d: it is older than the run",
+                                   *version, full, current);
     return code;
 }
 

@@ -159,6 +159,9 @@ void hf__row_finish(struct hf__batch *batch, struct hf__row *row, hf_status stat
 int64_t hf__row_wake_time(const struct hf__batch *batch, const struct hf__row *row);
 /* What a turn waits for; never NULL: resume tells by it that a paused run was waiting. */
 const char *hf__waiting_kind(const hf_transition *transition);
+/* Waits, or waited before it was claimed, for a worker whose code fits its history. */
+#define HF__WAITING_WORKER "worker"
+bool hf__awaits_worker(const struct hf__row *row);
 /* Whether a terminal commit can go by finish_runs, or by finish_children. */
 bool hf__commit_is_short(const struct hf__op *op);
 bool hf__commit_is_child_end(const struct hf__op *op);

@@ -183,6 +183,7 @@ static void retry(struct hf__batch *batch, struct hf__op *op, struct hf__row *ro
     row->result = row->error = row->error_code = NULL;
     row->attempt = 0;
     row->run_at = batch->now;
+    row->unfit_since = row->unfit_pause = 0;
     row->finished_at = 0;
     if (row->timeout_at && row->timeout_at <= batch->now)
         row->timeout_at = 0;

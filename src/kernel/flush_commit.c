@@ -4,6 +4,7 @@
 
 #include "kernel/batch.h"
 #include "kernel/lifecycle.h"
+#include "kernel/retry.h"
 #include "util/buffer.h"
 
 static bool ends(const hf_transition *t)
@@ -23,7 +24,7 @@ static const char *turn_event(hf_turn turn)
     static const char *const names[] = {
         [HF_TURN_SUCCEED] = "succeeded",    [HF_TURN_FAIL] = "failed",
         [HF_TURN_RETRY] = "retried",        [HF_TURN_WAIT] = "waiting",
-        [HF_TURN_GIVE_BACK] = "given_back",
+        [HF_TURN_GIVE_BACK] = "given_back", [HF_TURN_UNFIT] = "waiting",
     };
     return names[turn];
 }
@@ -207,6 +208,16 @@ static void release(struct hf__row *row)
     row->wake_on_failure = false;
 }
 
+static void fits_again(struct hf__row *row)
+{
+    row->unfit_since = row->unfit_pause = 0;
+}
+
+bool hf__awaits_worker(const struct hf__row *row)
+{
+    return row->waiting_kind && strcmp(row->waiting_kind, HF__WAITING_WORKER) == 0;
+}
+
 const char *hf__waiting_kind(const hf_transition *t)
 {
     if (t->pause)
@@ -220,6 +231,7 @@ static void wait_row(struct hf__batch *batch, const hf_transition *t, struct hf_
 {
     int64_t timer = 0;
     release(row);
+    fits_again(row);
     row->status = HF_WAITING;
     row->attempt = 0;
     row->waiting_kind = hf__waiting_kind(t);
@@ -232,11 +244,28 @@ static void wait_row(struct hf__batch *batch, const hf_transition *t, struct hf_
     row->run_at = hf__earlier(hf__row_wake_time(batch, row), timer);
 }
 
+/* The code of its holder did not fit: another worker replays it, and then it waits for what it waited for. What is in its mailbox
+ * lies there until then. The attempt does not count. */
+static void unfit_row(struct hf__batch *batch, struct hf__row *row)
+{
+    release(row);
+    row->status = HF_WAITING;
+    row->waiting_kind = HF__WAITING_WORKER;
+    row->attempt -= row->attempt > 0;
+    row->unfit_since = row->unfit_since ? row->unfit_since : batch->now;
+    row->unfit_pause = hf__unfit_pause(row->unfit_pause);
+    row->waiting_until = row->unfit_since + row->fit_within; /* when it fails */
+    row->run_at = hf__earlier(batch->now + row->unfit_pause,
+                              hf__earlier(row->waiting_until, row->timeout_at));
+}
+
 static void pending_row(struct hf__batch *batch, const hf_transition *t, struct hf__row *row)
 {
     int64_t timer = 0;
     bool retry = t->turn == HF_TURN_RETRY;
     release(row);
+    if (retry)
+        fits_again(row);
     row->status = HF_PENDING;
     row->run_at = hf__earlier(batch->now + (retry ? t->retry_delay : 0), row->timeout_at);
     if (!retry)
@@ -255,8 +284,16 @@ static void pause_row(struct hf__batch *batch, const hf_transition *t, struct hf
     row->run_at = t->pause ? hf__earlier(t->waiting_until, row->timeout_at) : row->timeout_at;
 }
 
+/* What told why no worker fitted holds no longer. */
+static void forget_misfit(struct hf__row *row)
+{
+    row->mask |= HF__ROW_OUTCOME | HF__ROW_LAST_ERROR;
+    row->result = row->error = row->error_code = row->last_error = NULL;
+}
+
 static void outcome(const hf_transition *t, struct hf__row *row)
 {
+    bool goes_on = t->turn == HF_TURN_WAIT || t->turn == HF_TURN_GO_ON;
     if (t->state) {
         row->mask |= HF__ROW_STATE;
         row->state = t->state;
@@ -265,7 +302,9 @@ static void outcome(const hf_transition *t, struct hf__row *row)
         row->mask |= HF__ROW_STEP;
         row->current_step = t->current_step;
     }
-    if (t->turn == HF_TURN_WAIT || t->turn == HF_TURN_GIVE_BACK || t->turn == HF_TURN_GO_ON)
+    if (goes_on && hf__awaits_worker(row))
+        forget_misfit(row);
+    if (goes_on || t->turn == HF_TURN_GIVE_BACK)
         return;
     row->mask |= HF__ROW_OUTCOME | HF__ROW_LAST_ERROR;
     row->result = t->turn == HF_TURN_SUCCEED ? t->result : NULL;
@@ -277,6 +316,7 @@ static void outcome(const hf_transition *t, struct hf__row *row)
 void hf__row_finish(struct hf__batch *batch, struct hf__row *row, hf_status status)
 {
     release(row);
+    fits_again(row);
     row->status = status;
     row->run_at = 0;
     row->pause_requested = false;
@@ -285,6 +325,14 @@ void hf__row_finish(struct hf__batch *batch, struct hf__row *row, hf_status stat
     if (!hf_id_is_zero(row->active_task))
         hf__cancel_tasks(batch, row);
     hf__wake_watchers(batch, row, true);
+}
+
+static void add_text(struct hf__buffer *json, const char *text)
+{
+    if (text)
+        hf__buffer_add_json_string(json, text, strlen(text));
+    else
+        hf__buffer_add_text(json, "null");
 }
 
 /* The detail of a journal line: why it failed, until when it waits. */
@@ -300,14 +348,14 @@ static const char *turn_data(struct hf__batch *batch, const struct hf__op *op,
         if (t->turn == HF_TURN_RETRY)
             hf__buffer_addf(&json, ",\"delay_us\":%lld", (long long)t->retry_delay);
         hf__buffer_add_text(&json, ",\"error\":");
-        if (t->last_error)
-            hf__buffer_add_json_string(&json, t->last_error, strlen(t->last_error));
-        else
-            hf__buffer_add_text(&json, "null");
+        add_text(&json, t->last_error);
     } else if (t->turn == HF_TURN_WAIT) {
         hf__buffer_add_text(&json, ",\"for\":");
         hf__buffer_add_json_string(&json, row->waiting_kind, strlen(row->waiting_kind));
         hf__buffer_addf(&json, ",\"children\":%d", t->wait_children);
+    } else if (t->turn == HF_TURN_UNFIT) {
+        hf__buffer_add_text(&json, ",\"for\":\"" HF__WAITING_WORKER "\",\"error\":");
+        add_text(&json, t->last_error);
     }
     if (t->unleased)
         hf__buffer_addf(&json, ",\"commit\":\"%s\"", mark);
@@ -328,6 +376,8 @@ static void apply_turn(struct hf__batch *batch, struct hf__op *op, struct hf__ro
         hf__row_finish(batch, row, t->turn == HF_TURN_SUCCEED ? HF_SUCCEEDED : HF_FAILED);
     } else if (t->turn == HF_TURN_WAIT) {
         wait_row(batch, t, row);
+    } else if (t->turn == HF_TURN_UNFIT) {
+        unfit_row(batch, row);
     } else {
         pending_row(batch, t, row);
     }
@@ -347,6 +397,7 @@ static void go_on(struct hf__batch *batch, const hf_transition *t, struct hf__ro
 {
     int64_t timer = 0;
     outcome(t, row);
+    fits_again(row);
     hf__transition_timers(batch, row->tenant, &row->id, t, &timer);
     row->has_mail |= t->timer_count > 0;
 }
@@ -356,6 +407,7 @@ static hf_status target(const hf_transition *t)
     switch (t->turn) {
     case HF_TURN_SUCCEED: return HF_SUCCEEDED;
     case HF_TURN_FAIL: return HF_FAILED;
+    case HF_TURN_UNFIT:
     case HF_TURN_WAIT: return HF_WAITING;
     case HF_TURN_GO_ON: return HF_LEASED;
     case HF_TURN_RETRY:

@@ -8,7 +8,7 @@
 #include "util/json.h"
 
 /* lock_debounced's columns behind those of lock_runs */
-enum { KEY = 35, INPUT, UNTIL, CREATED };
+enum { KEY = 38, INPUT, UNTIL, CREATED };
 
 #define LATELY_ASKED 64 /* questions that are compared with a new one, so that a burst asks once */
 

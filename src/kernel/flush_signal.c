@@ -100,7 +100,8 @@ static void put_mail(struct hf__batch *batch, const struct hf__row *row, const h
     c[10] = hf__number(spec->delay);
 }
 
-/* A held run is not touched: its holder looks at the mailbox when it commits. */
+/* A held run is not touched: its holder looks at the mailbox when it commits. One that waits for a fitting worker is not brought
+ * forward: its code would not fit any better. */
 static void wake_for_mail(struct hf__batch *batch, struct hf__row *row, int64_t visible_at)
 {
     bool now = visible_at <= batch->now;
@@ -110,6 +111,8 @@ static void wake_for_mail(struct hf__batch *batch, struct hf__row *row, int64_t 
         row->unseen = true;
     else if (row->next_visible == 0 || visible_at < row->next_visible)
         row->next_visible = visible_at;
+    if (hf__awaits_worker(row))
+        return;
 
     bool asleep = row->status == HF_PENDING || row->status == HF_WAITING;
     if (asleep && (row->run_at == 0 || visible_at < row->run_at)) {
@@ -172,7 +175,8 @@ void hf__signal_decide(struct hf__batch *batch, struct hf__op *op)
     }
     if (refused(op, row))
         return;
-    bool waits = row->status == HF_WAITING || (row->status == HF_PAUSED && row->waiting_kind);
+    bool waits = (row->status == HF_WAITING || (row->status == HF_PAUSED && row->waiting_kind)) &&
+                 !hf__awaits_worker(row); /* then nobody knows which tokens it waits for */
     bool stale = spec->token && waits &&
                  (!row->waiting_token || strcmp(spec->token, row->waiting_token) != 0);
     const char *data = signal_data(batch, spec, stale);

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernel/retry.h"
 
+/* While two versions of a worker live, about half of the tries fit. Where none fits, a worker that joins brings the next try
+ * forward. */
+#define FIRST_UNFIT_PAUSE HF_SECONDS(1)
+#define LAST_UNFIT_PAUSE HF_MINUTES(10)
+
 /* base * 2^(attempt-1), at most cap. */
 static int64_t backoff(const struct hf__retry_policy *policy, int attempt)
 {
@@ -21,4 +26,12 @@ struct hf__verdict hf__retry_decide(const struct hf__retry_policy *policy,
     int64_t delay = backoff(policy, attempt);
     int64_t jitter = (int64_t)(random * (double)delay / 2);
     return (struct hf__verdict){ .turn = HF_TURN_RETRY, .delay = delay + jitter };
+}
+
+int64_t hf__unfit_pause(int64_t last)
+{
+    int64_t pause = last + last / 4;
+    if (pause < FIRST_UNFIT_PAUSE)
+        return FIRST_UNFIT_PAUSE;
+    return pause < LAST_UNFIT_PAUSE ? pause : LAST_UNFIT_PAUSE;
 }

@@ -25,4 +25,7 @@ struct hf__verdict {
 struct hf__verdict hf__retry_decide(const struct hf__retry_policy *policy,
                                     const struct hf__failure *failure, int attempt, double random);
 
+/* How long a run rests, us, before the next worker looks whether its code fits; `last`: the pause before, 0: none. */
+int64_t hf__unfit_pause(int64_t last);
+
 #endif

@@ -41,6 +41,9 @@ void hf__row_read(struct hf__row *row, const struct hf__cell *c)
     row->active_task = hf__as_uuid(*c++);
     row->limited = hf__as_number(*c++) != 0;
     row->trace = hf__as_text(*c++);
+    row->unfit_since = hf__as_number(*c++);
+    row->unfit_pause = hf__as_number(*c++);
+    row->fit_within = hf__as_number(*c++);
     row->was_held = row->status == HF_LEASED;
 }
 
@@ -81,4 +84,6 @@ void hf__row_write(const struct hf__row *row, struct hf__cell *c)
     *c++ = hf__text(row->error);
     *c++ = hf__text(row->error_code);
     *c++ = hf__text(row->last_error);
+    *c++ = hf__number_or_null(row->unfit_since);
+    *c++ = hf__number_or_null(row->unfit_pause);
 }

@@ -46,7 +46,11 @@ struct hf__row {
     hf_id active_task; /* one of the tasks it has made; zero: it has never asked anybody */
     bool limited;      /* its workflow has limits */
     const char *trace; /* those that it starts have it too */
-    bool was_held;     /* leased when it was read */
+    int64_t
+        unfit_since; /* since when no worker's code has fitted its history; 0: the last one's did */
+    int64_t unfit_pause; /* us: the last pause before another worker looked at it */
+    int64_t fit_within;  /* us, its workflow's */
+    bool was_held;       /* leased when it was read */
 
     /* the mailbox, where it was asked for */
     int child_ends;    /* unconsumed */

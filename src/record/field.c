@@ -28,6 +28,8 @@ int64_t hf__field_number(const struct hf__field *field, const void *record)
 {
     if (field->kind == HF__FIELD_INT)
         return *(const int *)hf__field_place(field, record);
+    if (field->kind == HF__FIELD_SECONDS)
+        return HF_SECONDS(*(const int *)hf__field_place(field, record));
     return *(const int64_t *)hf__field_place(field, record);
 }
 
@@ -90,6 +92,7 @@ static void add_json_value(struct hf__buffer *out, const struct hf__field *field
         hf__buffer_add_text(out, *(const bool *)hf__field_place(field, record) ? "true" : "false");
         break;
     case HF__FIELD_TIME: hf__json_add_time(out, hf__field_number(field, record)); break;
+    case HF__FIELD_SECONDS:
     case HF__FIELD_DURATION: add_json_duration(out, hf__field_number(field, record)); break;
     case HF__FIELD_ID: hf__json_add_id(out, *(const hf_id *)hf__field_place(field, record)); break;
     case HF__FIELD_STATUS:

@@ -18,6 +18,7 @@ enum hf__field_kind {
     HF__FIELD_BOOL,     /* bool */
     HF__FIELD_TIME,     /* int64_t, us since the epoch; 0: none */
     HF__FIELD_DURATION, /* int64_t, us */
+    HF__FIELD_SECONDS,  /* int: a duration, of whole seconds */
     HF__FIELD_ID,       /* hf_id; zero: none */
     HF__FIELD_STATUS,   /* hf_status */
     HF__FIELD_STATUSES  /* unsigned: bits by status; only read */
@@ -44,7 +45,7 @@ extern const struct hf__field hf__dead_letter_fields[];
 extern const struct hf__field hf__audit_problem_fields[];
 
 const struct hf__field *hf__field_find(const struct hf__field *fields, const char *name);
-/* Where a field lies in a record; its value, if it is a text, or a number of any kind. */
+/* Where a field lies in a record; its value, if it is a text, or a number of any kind. Durations are in us. */
 const void *hf__field_place(const struct hf__field *field, const void *record);
 const char *hf__field_text(const struct hf__field *field, const void *record);
 int64_t hf__field_number(const struct hf__field *field, const void *record);

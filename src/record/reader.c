@@ -56,6 +56,20 @@ static hf_code read_time(int64_t *out, const struct hf__member *member, const ch
     return code == HF_OK ? HF_OK : hf__fail(err, code, "\"%s\": %s", member->name, err->message);
 }
 
+/* Parts of a second count as one. */
+static hf_code read_seconds(int *out, const struct hf__member *member, const char *text,
+                            hf_error *err)
+{
+    const struct hf__member duration = { .name = member->name, .kind = HF__FIELD_DURATION };
+    int64_t us = 0;
+    hf_code code = read_time(&us, &duration, text, err);
+    if (code == HF_OK && us > HF_SECONDS(INT_MAX))
+        code = hf__fail(err, HF_INVALID, "\"%s\" must be at most 68 years", member->name);
+    if (code == HF_OK)
+        *out = (int)((us + HF_SECONDS(1) - 1) / HF_SECONDS(1));
+    return code;
+}
+
 static hf_code read_id(hf_id *out, const char *name, const char *text, hf_error *err)
 {
     return hf_id_parse(text, out)
@@ -145,6 +159,7 @@ hf_code hf__member_read_text(void *record, const struct hf__member *member, stru
     case HF__FIELD_BOOL: return read_bool(place, name, text, err);
     case HF__FIELD_TIME:
     case HF__FIELD_DURATION: return read_time(place, member, text, err);
+    case HF__FIELD_SECONDS: return read_seconds(place, member, text, err);
     case HF__FIELD_ID: return read_id(place, name, text, err);
     case HF__FIELD_STATUS: return read_status(place, name, text, err);
     case HF__FIELD_WORDS:
@@ -207,7 +222,8 @@ static hf_code read_array(struct words *words, const char *name, struct hf__aren
 static bool is_string_kind(enum hf__field_kind kind, const char *raw)
 {
     return kind == HF__FIELD_TEXT || kind == HF__FIELD_TIME || kind == HF__FIELD_ID ||
-           kind == HF__FIELD_STATUS || (kind == HF__FIELD_DURATION && *raw == '"');
+           kind == HF__FIELD_STATUS ||
+           ((kind == HF__FIELD_DURATION || kind == HF__FIELD_SECONDS) && *raw == '"');
 }
 
 static hf_code read_value(void *record, const struct hf__member *member, struct hf__arena *arena,

@@ -41,6 +41,7 @@ static json_t *schema_of(enum hf__field_kind kind)
     case HF__FIELD_INT64: return json_pack("{s:s}", "type", "integer");
     case HF__FIELD_BOOL: return json_pack("{s:s}", "type", "boolean");
     case HF__FIELD_TIME: return with_format("string", "date-time");
+    case HF__FIELD_SECONDS:
     case HF__FIELD_DURATION: return json_pack("{s:s,s:[s]}", "type", "string", "examples", "1m30s");
     case HF__FIELD_ID: return with_format("string", "uuid");
     case HF__FIELD_STATUS: return status_schema();

@@ -147,6 +147,12 @@ const struct hf__route hf__work_routes[] = {
     WORK("/v1/work/runs/{id}/fail", "failTurn", hf__work_fail,
          "Say that an attempt failed; the workflow's policy decides what follows",
          .body = hf__work_fail_members, HF__ANSWERS(200, ONE, "FailedAttempt", hf__attempt_fields)),
+    WORK("/v1/work/runs/{id}/unfit", "leaveToOthers", hf__work_unfit,
+         "Say that the worker's code does not fit the run's history",
+         .details = "The run waits for a worker whose code fits, with growing pauses, and this "
+                    "attempt does not count. It fails with history_mismatch once it has waited "
+                    "for longer than its workflow's fit_within.",
+         .body = hf__work_unfit_members, HF__ANSWERS(200, ONE, "LeftToOthers", hf__unfit_fields)),
     WORK("/v1/work/leave", "leaveWork", hf__work_leave, "Say that a worker has stopped",
          .body = hf__work_leave_members, HF__ANSWERS(204, NONE, NULL, NULL),
          .example = "{\"worker\":\"w1\"}"),

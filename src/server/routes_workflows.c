@@ -78,6 +78,8 @@ const struct hf__member hf__workflow_setting_members[] = {
             "how long finished runs are kept; 0: for ever"),
     SETTING("dead_letter", dead_letter, TEXT, HF_SET_DEAD_LETTER,
             "the workflow started when a run has failed for good"),
+    SETTING("fit_within", fit_within, SECONDS, HF_SET_FIT_WITHIN,
+            "how long a run waits for a worker whose code fits its history; default 1d, 0: not"),
     SETTING("max_running", max_running, INT, HF_SET_MAX_RUNNING, "at once; 0: no limit"),
     SETTING("key_max_running", key_max_running, INT, HF_SET_KEY_MAX_RUNNING,
             "at once of each flow key; 0: no limit"),

@@ -84,9 +84,12 @@ extern const struct hf__field hf__work_watch_fields[];
 /* work_turn.c: how a turn ended. */
 hf_code hf__work_commit(struct hf__request *request, hf_error *err);
 hf_code hf__work_fail(struct hf__request *request, hf_error *err);
+hf_code hf__work_unfit(struct hf__request *request, hf_error *err);
 extern const struct hf__member hf__work_commit_members[];
 extern const struct hf__member hf__work_fail_members[];
+extern const struct hf__member hf__work_unfit_members[];
 extern const struct hf__field hf__committed_fields[];
 extern const struct hf__field hf__attempt_fields[];
+extern const struct hf__field hf__unfit_fields[];
 
 #endif

@@ -5,6 +5,7 @@
 #include "client/ask.h"
 #include "client/check.h"
 #include "client/client.h"
+#include "client/fit.h"
 #include "kernel/chores.h"
 #include "util/error.h"
 #include "util/text.h"
@@ -91,7 +92,7 @@ hf_code hf__crew_put(struct hf__request *request, const struct hf__crew *crew, i
     c[7] = hf__number(wait + SILENCE);
     code = hf__ask_send(&ask, err);
     hf__ask_end(&ask);
-    return code;
+    return code == HF_OK ? hf__fit_try_again(client->engine, tenants_text, serves, err) : code;
 }
 
 /* A sign of life. What is null stays as it was; `known`: the row is there. */

@@ -2,6 +2,7 @@
 #include "server/work.h"
 
 #include "client/client.h"
+#include "client/fit.h"
 #include "util/error.h"
 #include "util/json_members.h"
 #include "util/random.h"
@@ -306,6 +307,61 @@ hf_code hf__work_fail(struct hf__request *request, hf_error *err)
     if (code == HF_OK)
         code = hf__reply_record(request, hf__attempt_fields,
                                 &(struct attempt){ t.turn == HF_TURN_RETRY }, err);
+    hf_workflow_free(workflow);
+    hf_run_free(run);
+    return code;
+}
+
+/* ---- Code that does not fit ---- */
+
+struct misfit {
+    const char *worker;
+    int64_t version;
+    const char *message;
+};
+
+const struct hf__member hf__work_unfit_members[] = {
+    HF__MEMBER(struct misfit, worker, TEXT, "who holds the run", .required = true),
+    HF__MEMBER(struct misfit, version, INT64, "of the claim", .required = true),
+    HF__MEMBER(struct misfit, message, TEXT, "what is remembered, and what the code did instead",
+               .required = true),
+    HF__MEMBERS_END,
+};
+
+struct left {
+    bool failed;
+};
+
+const struct hf__field hf__unfit_fields[] = {
+    { "failed", HF__FIELD_BOOL, offsetof(struct left, failed) },
+    { NULL, HF__FIELD_TEXT, 0 },
+};
+
+hf_code hf__work_unfit(struct hf__request *request, hf_error *err)
+{
+    struct misfit misfit = { 0 };
+    struct hf__letter letter;
+    hf_transition t = { 0 };
+    hf_claimed claimed;
+    hf_run *run = NULL;
+    hf_workflow *workflow = NULL;
+    bool over = false;
+    hf_code code = hf__request_body(request, &misfit, NULL, err);
+    if (code == HF_OK)
+        code = begin(request, &t, misfit.worker, err);
+    if (code == HF_OK)
+        code = recall(request, t.run, &run, &workflow, &claimed, err);
+    if (code == HF_OK)
+        code =
+            hf__fit_is_over(request->client->engine, request->client->tenant_id, t.run, &over, err);
+    if (code == HF_OK) {
+        t.run_version = misfit.version;
+        hf__leave_to_others(&t, &claimed, &letter, &request->arena, misfit.message, over);
+        code = hf_commit(request->client, &t, NULL, err);
+    }
+    if (code == HF_OK)
+        code = hf__reply_record(request, hf__unfit_fields, &(struct left){ t.turn == HF_TURN_FAIL },
+                                err);
     hf_workflow_free(workflow);
     hf_run_free(run);
     return code;

@@ -48,6 +48,7 @@ static hf_status status_after(hf_turn turn)
     switch (turn) {
     case HF_TURN_SUCCEED: return HF_SUCCEEDED;
     case HF_TURN_FAIL: return HF_FAILED;
+    case HF_TURN_UNFIT:
     case HF_TURN_WAIT: return HF_WAITING;
     case HF_TURN_GO_ON: return HF_LEASED;
     case HF_TURN_RETRY:

@@ -112,3 +112,14 @@ void hf__fail_or_retry(hf_transition *t, const hf_claimed *claimed, struct hf__l
     t->retry_delay = verdict.delay;
     note_error(t, claimed, arena, code, message);
 }
+
+void hf__leave_to_others(hf_transition *t, const hf_claimed *claimed, struct hf__letter *letter,
+                         struct hf__arena *arena, const char *message, bool over)
+{
+    if (over) {
+        hf__fail_for_good(t, claimed, letter, arena, HF__HISTORY_MISMATCH, message);
+        return;
+    }
+    t->turn = HF_TURN_UNFIT;
+    note_error(t, claimed, arena, HF__HISTORY_MISMATCH, message);
+}

@@ -28,5 +28,10 @@ void hf__fail_or_retry(hf_transition *transition, const hf_claimed *claimed,
                        struct hf__letter *letter, struct hf__arena *arena,
                        const struct hf__failure *failure, const char *code, const char *message,
                        double random);
+/* The worker's code does not fit the run's history: it waits for another worker, or fails for good if that is `over`. */
+void hf__leave_to_others(hf_transition *transition, const hf_claimed *claimed,
+                         struct hf__letter *letter, struct hf__arena *arena, const char *message,
+                         bool over);
+#define HF__HISTORY_MISMATCH "history_mismatch"
 
 #endif

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "worker/worker.h"
 
+#include "client/fit.h"
 #include "util/alloc.h"
 #include "util/buffer.h"
 #include "util/error.h"
@@ -79,7 +80,9 @@ hf_code hf__identity_register(hf_worker *worker, hf_error *err)
     if (code == HF_OK)
         code = hf__worker_query(worker, HF__STMT_PUT_WORKER, &params, NULL, err);
     hf__arena_free(&arena);
-    return code;
+    return code == HF_OK
+               ? hf__fit_try_again(worker->engine, worker->tenants_json, worker->serves_json, err)
+               : code;
 }
 
 hf_code hf__identity_describe(hf_worker *worker, hf_error *err)

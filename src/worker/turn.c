@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "worker/worker.h"
 
+#include "client/fit.h"
 #include "client/ids.h"
 #include "function/function.h"
 #include "util/buffer.h"
@@ -82,6 +83,18 @@ static void decide_failure(hf_ctx *turn, hf_code code, hf_error *err, struct hf_
                       hf__random_unit(random));
 }
 
+/* While the store cannot tell how long it has waited, it goes on waiting. */
+static void leave_to_others(hf_ctx *turn, hf_error *err)
+{
+    bool over = false;
+    const char *message = clean_message(turn, HF_PERMANENT, err);
+    if (hf__fit_is_over(turn->worker->engine, turn->master->id, turn->claimed->run.id, &over,
+                        NULL) != HF_OK)
+        over = false;
+    hf__leave_to_others(&turn->transition, turn->claimed, &turn->letter, &turn->arena, message,
+                        over);
+}
+
 /* ---- Playing ---- */
 
 static void report_start(const hf_ctx *turn)
@@ -147,6 +160,8 @@ static void decide(hf_ctx *turn, hf_code code, hf_error *err, struct hf__random 
     } else if (code == HF_OK) {
         t->turn = HF_TURN_SUCCEED;
         t->result = turn->result ? turn->result : "null";
+    } else if (turn->unfit) {
+        leave_to_others(turn, err);
     } else {
         decide_failure(turn, code, err, random);
     }

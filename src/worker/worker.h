@@ -136,6 +136,7 @@ struct hf_ctx {
     const hf_id *child_ids;                        /* of transition.children */
     void (*apply)(hf_ctx *ctx, struct hf__op *op); /* NULL: by the worker's engine */
     struct hf__function *function; /* what it remembers; NULL: no durable call was made */
+    bool unfit;                    /* the code does not fit what it remembers */
     bool suspended;                /* the transition was written by whoever answered HF_SUSPENDED */
     struct hf__op op;
     bool plain; /* what it brought was refused; sent again with the bare failure */

@@ -175,6 +175,35 @@ def a_dead_worker_that_holds_runs(p):
 
 
 @case("sqlite", "postgres")
+def runs_that_wait_for_a_worker_whose_code_fits(p):
+    script = pathlib.Path(p.directory) / "deploy.sh"
+
+    def work(first):
+        script.write_text(f"#!/bin/sh\n{PROGRAM} {first}\n{PROGRAM} wait go\n")
+        script.chmod(0o755)
+        return Process(p.directory, "worker", [PROGRAM, "--store", p.url, "worker", "--exec", f"deploy.v1={script}"])
+
+    def waits_for(words):
+        wait_until(lambda: words in p.program("get", "deploy.v1/one").stdout, words)
+
+    p.program("workflow", "create", "deploy.v1")
+    worker = work("step pay -- true")
+    p.program("trigger", "deploy.v1", "1", "--key", "one")
+    waits_for('signal "go"')
+    worker.kill()
+    worker = work("sleep pay 1ms")
+    p.program("signal", "deploy.v1/one", "go")
+    waits_for("a worker whose code fits")
+    found = p.finds("versions", "deploy.v1 (tenant default) has 1 run that waits for a worker whose code fits")
+    check('"pay" (sleep) was called where "pay" (step) is remembered' in found["message"], found)
+    worker.kill()
+    worker = work("step pay -- true")
+    p.program("wait", "deploy.v1/one", "--timeout", "60s")
+    worker.kill()
+    p.healthy()
+
+
+@case("sqlite", "postgres")
 def a_journal_that_can_be_changed(p):
     p.sql("DROP TRIGGER event_no_update" if KIND == "sqlite" else
           "ALTER TABLE holdfast.event DISABLE TRIGGER event_append_only")

@@ -24,6 +24,9 @@ static const struct allowed {
     const char *reason;
 } allowed[] = {
     { "count_runs", "run: reads all of a tenant's", "counts what an operator's filter matches" },
+    { "wake_unfit", "run: reads all of a tenant's", "what waits for a worker that fits" },
+    { "find_unfit", "run: reads a whole index", "what waits for a worker that fits" },
+    { "find_unfit", "sorts", "a line for each workflow" },
     { "find_newest", "run: reads all of a tenant's",
       "a page of what has no filter; else not beyond some runs, or ids of a time" },
     { "read_runs", "sorts", "the candidates of one page" },

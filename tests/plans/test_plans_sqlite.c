@@ -48,6 +48,11 @@ static const struct allowed {
     const char *reason;
 } allowed[] = {
     { "missing_guards", "SCAN g", "a list of names" },
+    { "wake_unfit", "SCAN r USING INDEX run_unfit", "what waits for a worker that fits" },
+    { "find_unfit", "SCAN r USING INDEX run_unfit", "what waits for a worker that fits" },
+    { "find_unfit", "SCAN u", "what waits for a worker that fits" },
+    { "find_unfit", "SCAN (subquery", "what waits for a worker that fits" },
+    { "find_unfit", "USE TEMP B-TREE", "a line for each workflow" },
     { "list_workers", "USE TEMP B-TREE", "a table of some hundred rows" },
     { "live_patterns", "USE TEMP B-TREE", "a table of some hundred rows" },
     { "list_tenants", "USE TEMP B-TREE", "a table of some hundred rows" },

@@ -115,6 +115,7 @@ PREPARATIONS = {
     "saveStep": lambda call: call.hold(name="charge", status="succeeded", data={"receipt": 7}),
     "commitTurn": lambda call: call.hold(turn="succeed", result={"paid": True}),
     "failTurn": lambda call: call.hold(message="the card was refused"),
+    "leaveToOthers": lambda call: call.hold(message='step "b" was called where "a" is remembered'),
 }
 
 OF_PATHS = {

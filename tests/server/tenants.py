@@ -97,7 +97,7 @@ def check_unchanged(estate, before):
 
 NOT_A_TENANTS_OWN = ("tenants", "system")  # groups
 MAKE_NEW = ("putWorkflow", "putSchedule", "putSubscription")  # the same name is free for everybody
-OF_WORKERS = ("saveStep", "commitTurn", "failTurn")  # a run that is not held is no longer theirs, whoever holds it
+OF_WORKERS = ("saveStep", "commitTurn", "failTurn", "leaveToOthers")  # a run that is not held is no longer theirs, whoever holds it
 
 
 def requests_for_each_route(client, url, left_out):

@@ -369,6 +369,30 @@ def a_failure_is_retried_by_the_workflows_policy(server, hand):
 
 
 @case
+def a_run_that_does_not_fit_is_left_to_another_worker(server, hand):
+    begin(hand, dead_letter="dead.v1")
+    check(hand.put("/v1/workflows/dead.v1", {}).status == 200, "there is one for dead letters")
+    run = hand.trigger("work.v1")
+    why = 'step "b" was called where "a" is remembered'
+    claim = hand.hold()
+    check(hand.on(claim, "unfit", message=why).json == {"failed": False}, "it waits")
+    check(hand.on(claim, "unfit", message=why).status == 409, "and is held no more")
+    state = hand.state(run)
+    check((state["status"], state["waiting_kind"], state["last_error"]) == ("waiting", "worker", why), state)
+    check((state["error_code"], state["attempt"]) == ("history_mismatch", 0) and state["waiting_until"], state)
+    other = Hand(server.port, name="w2")
+    check(other.work("join", {"workflows": ["work.v1"]}).status == 204, "one with other code joins")
+    claim = other.hold()
+    check(claim["run"]["attempt"] == 1, "it cost no attempt")
+    check(hand.put("/v1/workflows/work.v1", {"fit_within": "0s"}).json["fit_within"] == "0s", "from now on it fails at once")
+    check(other.on(claim, "unfit", message=why).json == {"failed": True}, "it has failed")
+    state = hand.state(run)
+    check((state["status"], state["error_code"], state["last_error"]) == ("failed", "history_mismatch", why), state)
+    letter = Hand(server.port).hold("dead.v1")["run"]["input"]
+    check(letter["error_code"] == "history_mismatch" and letter["last_error"] == why, letter)
+
+
+@case
 def a_wait_ends_with_a_signal_that_is_consumed_once(server, hand):
     begin(hand)
     run = hand.trigger("work.v1")

@@ -143,6 +143,17 @@ static void forget_requests(struct hf__statement *statement, char *text, size_t 
     statement->sql = text;
 }
 
+/* Nor did a run wait for a worker that fits: none does in this play. */
+static void forget(struct hf__statement *statement, char *text, size_t size, const char *what,
+                   const char *instead)
+{
+    const char *found = strstr(statement->sql, what);
+    assert_non_null(found);
+    snprintf(text, size, "%.*s%s%s", (int)(found - statement->sql), statement->sql, instead,
+             found + strlen(what));
+    statement->sql = text;
+}
+
 static hf_code open_14(struct hf__database **out, const char *path, const struct hf__clock *clock,
                        hf_error *failure)
 {
@@ -153,13 +164,20 @@ static hf_code open_14(struct hf__database **out, const char *path, const struct
 static const struct hf__driver *driver_14(void)
 {
     static struct hf__driver driver;
-    static char texts[4][8000];
+    static char texts[8][8000];
     driver = hf__sqlite_driver;
     memcpy(statements_14, driver.statements, sizeof statements_14);
     forget_in_time(&statements_14[HF__STMT_INSERT_RUNS], texts[0], sizeof texts[0]);
     forget_in_time(&statements_14[HF__STMT_INSERT_PLAIN_RUNS], texts[1], sizeof texts[1]);
     forget_in_time(&statements_14[HF__STMT_INSERT_CHILDREN], texts[2], sizeof texts[2]);
     forget_requests(&statements_14[HF__STMT_INSERT_EVENTS], texts[3], sizeof texts[3]);
+    static const enum hf__stmt locks[] = { HF__STMT_LOCK_RUNS, HF__STMT_LOCK_PARENTS,
+                                           HF__STMT_AWAIT_PARENTS };
+    for (size_t i = 0; i < sizeof locks / sizeof *locks; i++)
+        forget(&statements_14[locks[i]], texts[4 + i], sizeof texts[4 + i],
+               "r.unfit_since, r.unfit_pause, w.fit_within", "NULL, NULL, 0");
+    forget(&statements_14[HF__STMT_UPDATE_RUNS], texts[7], sizeof texts[7],
+           "unfit_since = ?36, unfit_pause = ?37", "last_signal = coalesce(?28, ?36, ?37)");
     statements_14[HF__STMT_FIND_ODD].sql = find_odd_14;
     statements_14[HF__STMT_FIND_BY_FLOW_KEY].sql = find_by_flow_key_14;
     driver.statements = statements_14;
@@ -241,7 +259,7 @@ static int wait_for_more(void)
 }
 
 /* The older program says what this one says, for want of its own statements. On PostgreSQL these need the columns in_time,
- * rest_step, deferred, request and answer, which are added beforehand: the migrations bear with that. */
+ * rest_step, deferred, request, answer and those of what fits, which are added beforehand: the migrations bear with that. */
 static hf_client *open_oldest(void)
 {
     hf_client *client;
@@ -252,7 +270,10 @@ static hf_client *open_oldest(void)
     if (on_postgres)
         pg_do(scratch.pg, "ALTER TABLE holdfast.run ADD COLUMN in_time boolean, "
                           "ADD COLUMN rest_step text COLLATE \"C\", "
-                          "ADD COLUMN deferred boolean; "
+                          "ADD COLUMN deferred boolean, "
+                          "ADD COLUMN unfit_since bigint, ADD COLUMN unfit_pause bigint; "
+                          "ALTER TABLE holdfast.workflow ADD COLUMN fit_within bigint NOT NULL "
+                          "DEFAULT 86400000000; "
                           "ALTER TABLE holdfast.event ADD COLUMN request text COLLATE \"C\", "
                           "ADD COLUMN answer text");
     return client;

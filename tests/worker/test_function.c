@@ -713,10 +713,18 @@ static hf_code changing(hf_ctx *ctx, const char *input, hf_error *err, void *arg
     return HF_OK;
 }
 
+/* Code that does not fit fails the run at once. */
+static void be_strict(void)
+{
+    hf_workflow strict = { .name = WORKFLOW, .fit_within = 0 };
+    assert_ok(hf_workflow_put(world.client, &strict, HF_SET_FIT_WITHIN, NULL));
+}
+
 static void another_name_is_an_error_that_names_both(void **state)
 {
     (void)state;
     clear();
+    be_strict();
     atomic_store(&scene.crashes, 1);
     atomic_store(&scene.works[3], 2);
     hf_id id = begin(changing);
@@ -729,9 +737,26 @@ static void a_handler_that_ends_too_early_is_noticed(void **state)
 {
     (void)state;
     clear();
+    be_strict();
     atomic_store(&scene.crashes, 1);
     atomic_store(&scene.works[3], 3);
     expect_failure(begin(changing), "history_mismatch", "ended where \"second\" (step)");
+}
+
+static void code_that_does_not_fit_leaves_the_run_to_code_that_does(void **state)
+{
+    (void)state;
+    clear();
+    atomic_store(&scene.crashes, 1);
+    atomic_store(&scene.works[3], 2);
+    hf_id id = begin(changing);
+    hf_run *run = world_await_status(id, HF_WAITING);
+    assert_string_equal(run->waiting_kind, "worker");
+    assert_non_null(strstr(run->last_error, "where \"second\" (step) is remembered"));
+    hf_run_free(run);
+    atomic_store(&scene.code, 0); /* the right code is back */
+    world_expect(id, HF_SUCCEEDED);
+    assert_int_equal(world_count_events(id, "step", NULL), 2);
 }
 
 static hf_code versioned(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
@@ -763,6 +788,105 @@ static void old_runs_keep_the_old_way_and_new_ones_take_the_new(void **state)
     atomic_store(&scene.crashes, 1); /* the version itself is remembered */
     world_expect(world_trigger(WORKFLOW, "{}"), HF_SUCCEEDED);
     assert_int_equal(atomic_load(&scene.works[0]), 2);
+}
+
+/* ---- Two versions alive ---- */
+
+#define RUNS 40
+
+/* What a handler waits for between its calls, while workers of both versions are alive. */
+struct version {
+    int code;
+    atomic_int ended;
+};
+
+static hf_code deployed(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    struct version *mine = arg;
+    int version = 0;
+    (void)input;
+    (void)err;
+    step(ctx, "first");
+    hf_try(hf_sleep(ctx, "a while", HF_MILLISECONDS(20)));
+    if (mine->code)
+        hf_try(hf_version(ctx, "ship-by-rail", mine->code, &version));
+    step(ctx, version >= 1 ? "rail" : "road");
+    if (version >= 2)
+        step(ctx, "label");
+    hf_try(hf_sleep(ctx, "another", HF_MILLISECONDS(20)));
+    step(ctx, "last");
+    atomic_fetch_add(&mine->ended, 1);
+    return HF_OK;
+}
+
+struct beside {
+    hf_worker *worker;
+    pthread_t thread;
+};
+
+static void *work_beside(void *arg)
+{
+    struct beside *beside = arg;
+    assert_int_equal(hf_worker_run(beside->worker, NULL), HF_OK);
+    return NULL;
+}
+
+/* Another worker on the same store, with other code under the same name. */
+static void hire_beside(struct beside *beside, struct version *version)
+{
+    hf_worker_options options = world_options();
+    assert_ok(hf_worker_new(&beside->worker, world.client, &options, NULL));
+    assert_ok(hf_worker_handle(beside->worker, WORKFLOW, deployed, version, NULL));
+    assert_int_equal(pthread_create(&beside->thread, NULL, work_beside, beside), 0);
+}
+
+static void dismiss(struct beside *beside)
+{
+    hf_worker_stop(beside->worker);
+    assert_int_equal(pthread_join(beside->thread, NULL), 0);
+    hf_worker_free(beside->worker);
+}
+
+static void trigger_some(hf_id *ids, int from, int to)
+{
+    for (int i = from; i < to; i++)
+        ids[i] = world_trigger(WORKFLOW, "{}");
+}
+
+/* Each change is made as the page about versions teaches. */
+static void expect_a_deploy_without_losses(int before, int after)
+{
+    static struct version old, new;
+    hf_id ids[RUNS];
+    struct beside beside;
+    old = (struct version){ .code = before };
+    new = (struct version){ .code = after };
+    world_handle(WORKFLOW, deployed, &old);
+    world_define(WORKFLOW, 1, HF_MILLISECONDS(1), 0);
+    world_start();
+    trigger_some(ids, 0, RUNS / 2);
+    hire_beside(&beside, &new);
+    trigger_some(ids, RUNS / 2, RUNS);
+    world_await(&new.ended, 1); /* both are alive, and take what they get */
+    world_stop();
+    for (int i = 0; i < RUNS; i++)
+        world_expect(ids[i], HF_SUCCEEDED);
+    assert_true(atomic_load(&new.ended) > 0);
+    dismiss(&beside);
+}
+
+static void a_deploy_with_two_versions_alive_loses_no_run(void **state)
+{
+    (void)state;
+    clear();
+    expect_a_deploy_without_losses(0, 1);
+}
+
+static void a_run_of_a_newer_version_is_left_to_newer_code(void **state)
+{
+    (void)state;
+    clear();
+    expect_a_deploy_without_losses(1, 2);
 }
 
 static hf_code versioned_often(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
@@ -895,6 +1019,9 @@ int main(int argc, char **argv)
         TEST(an_operators_retry_forgets_the_failure),
         TEST(another_name_is_an_error_that_names_both),
         TEST(a_handler_that_ends_too_early_is_noticed),
+        TEST(code_that_does_not_fit_leaves_the_run_to_code_that_does),
+        TEST(a_deploy_with_two_versions_alive_loses_no_run),
+        TEST(a_run_of_a_newer_version_is_left_to_newer_code),
         TEST(old_runs_keep_the_old_way_and_new_ones_take_the_new),
         TEST(a_run_gets_one_answer_for_each_change),
         TEST(time_and_chance_are_the_same_every_time),

@@ -82,7 +82,7 @@ r.tenant_id, r.id, w.name, r.lane, r.priority, r.status, r.watched, r.pause_requ
 r.has_mail, r.attempt, r.version, r.revision, r.event_seq, r.wait_count, r.run_at, r.due_at,
 r.timeout_at, r.started_at, r.paused_at, r.finished_at, r.deleted_at, r.delete_reason, r.parent, r.root,
 r.key, r.leased_by, r.last_worker, r.waiting_kind, r.waiting_token, r.waiting_until, r.last_signal,
-r.active_task, w.max_running IS NOT NULL, r.trace
+r.active_task, w.max_running IS NOT NULL, r.trace, r.unfit_since, r.unfit_pause, w.fit_within
 
 -- name: lock_runs
 -- Locks the runs that a flush touches and reads what is needed to decide. First of all statements: what follows sees
@@ -94,7 +94,7 @@ r.active_task, w.max_running IS NOT NULL, r.trace
 --   int, run_at bigint, due_at bigint, timeout_at bigint, started_at bigint, paused_at bigint, finished_at bigint,
 --   deleted_at bigint, delete_reason text, parent uuid, root uuid, key text, leased_by text, last_worker text,
 --   waiting_kind text, waiting_token text, waiting_until bigint, last_signal text, active_task uuid, limited bool,
---   trace text)
+--   trace text, unfit_since bigint, unfit_pause bigint, fit_within bigint)
 SELECT
        -- include: what_decides
   FROM unnest($1::int[], $2::uuid[]) AS n(tenant, id)
@@ -113,7 +113,7 @@ SELECT
 --   int, run_at bigint, due_at bigint, timeout_at bigint, started_at bigint, paused_at bigint, finished_at bigint,
 --   deleted_at bigint, delete_reason text, parent uuid, root uuid, key text, leased_by text, last_worker text,
 --   waiting_kind text, waiting_token text, waiting_until bigint, last_signal text, active_task uuid, limited bool,
---   trace text)
+--   trace text, unfit_since bigint, unfit_pause bigint, fit_within bigint)
 SELECT
        -- include: what_decides
   FROM unnest($1::int[], $2::uuid[]) AS n(tenant, id)
@@ -130,7 +130,7 @@ SELECT
 --   int, run_at bigint, due_at bigint, timeout_at bigint, started_at bigint, paused_at bigint, finished_at bigint,
 --   deleted_at bigint, delete_reason text, parent uuid, root uuid, key text, leased_by text, last_worker text,
 --   waiting_kind text, waiting_token text, waiting_until bigint, last_signal text, active_task uuid, limited bool,
---   trace text)
+--   trace text, unfit_since bigint, unfit_pause bigint, fit_within bigint)
 SELECT
        -- include: what_decides
   FROM (SELECT n.tenant, n.id,
@@ -228,7 +228,7 @@ SELECT n.run, m.child_ends, m.failed_child, m.unseen, m.next_visible
 --   run_at bigint, due_at bigint, timeout_at bigint, started_at bigint, paused_at bigint, finished_at bigint,
 --   deleted_at bigint, delete_reason text, leased_by text, last_worker text, waiting_kind text, waiting_token text,
 --   waiting_until bigint, last_signal text, active_task uuid, state text, current_step text, result text, error text,
---   error_code text, last_error text)
+--   error_code text, last_error text, unfit_since bigint, unfit_pause bigint)
 -- gives: nothing
 UPDATE holdfast.run r
    SET status = u.status, watched = u.watched, pause_requested = u.pause_requested, wake_on_failure =
@@ -238,6 +238,7 @@ UPDATE holdfast.run r
        u.finished_at, deleted_at = u.deleted_at, delete_reason = u.delete_reason, leased_by = u.leased_by,
        last_worker = u.last_worker, waiting_kind = u.waiting_kind, waiting_token = u.waiting_token,
        waiting_until = u.waiting_until, last_signal = u.last_signal, active_task = u.active_task,
+       unfit_since = u.unfit_since, unfit_pause = u.unfit_pause,
        has_steps = r.has_steps OR u.has_steps,
        state = CASE WHEN u.mask & 1 <> 0 THEN u.state ELSE r.state END,
        current_step = CASE WHEN u.mask & 4 <> 0 THEN u.current_step ELSE r.current_step END,
@@ -252,11 +253,12 @@ UPDATE holdfast.run r
               $10::int[], $11::bigint[], $12::bigint[], $13::bigint[], $14::int[], $15::bigint[], $16::bigint[],
               $17::bigint[], $18::bigint[], $19::bigint[], $20::bigint[], $21::bigint[], $22::text[],
               $23::text[], $24::text[], $25::text[], $26::text[], $27::bigint[], $28::text[], $29::uuid[],
-              $30::text[], $31::text[], $32::text[], $33::text[], $34::text[], $35::text[])
+              $30::text[], $31::text[], $32::text[], $33::text[], $34::text[], $35::text[], $36::bigint[], $37::bigint[])
        AS u(tenant, id, mask, status, watched, pause_requested, wake_on_failure, has_mail, has_steps, attempt, version,
             revision, event_seq, wait_count, run_at, due_at, timeout_at, started_at, paused_at, finished_at,
             deleted_at, delete_reason, leased_by, last_worker, waiting_kind, waiting_token, waiting_until,
-            last_signal, active_task, state, current_step, result, error, error_code, last_error)
+            last_signal, active_task, state, current_step, result, error, error_code, last_error, unfit_since,
+            unfit_pause)
  WHERE r.tenant_id = ANY (ARRAY[u.tenant]) AND r.id = u.id;
 
 -- name: insert_events
@@ -291,14 +293,14 @@ ON CONFLICT (run_id, seq) DO NOTHING;
 -- name: save_steps
 -- Records finished steps, fenced by the claim's version. One that is not given back was refused, or was recorded by the same
 -- request before. The same request in another session at this moment is not seen: then event_request refuses the line, and the
--- flush is tried again. No column of an index of run is written: rest_step follows when the holder lets go. Served by the
--- primary key of run, and by event_request. Serves: steps.
+-- flush is tried again. No column of an index of run is changed: rest_step follows when the holder lets go, and
+-- run_unfit has nothing that is held. Served by the primary key of run, and by event_request. Serves: steps.
 -- takes: rows (tenant int, id uuid, version bigint, worker text, step text, name text, data text, request text)
 -- gives: (id uuid, watched int)
 WITH t AS MATERIALIZED (SELECT holdfast.now() AS now),
 ok AS (
     UPDATE holdfast.run r
-       SET event_seq = r.event_seq + 1, has_steps = true, current_step = s.step, updated_at = t.now
+       SET event_seq = r.event_seq + 1, has_steps = true, current_step = s.step, unfit_since = NULL, updated_at = t.now
       FROM t, unnest($1::int[], $2::uuid[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[])
            AS s(tenant, id, version, worker, step, name, data, request)
      WHERE r.tenant_id = ANY (ARRAY[s.tenant]) AND r.id = s.id AND r.version = s.version AND r.status = 1

@@ -25,6 +25,26 @@ SELECT g.name
  WHERE NOT EXISTS (SELECT 1 FROM pg_trigger t
                     WHERE t.tgrelid = g.place::regclass AND t.tgname = g.name AND t.tgenabled IN ('O', 'A'));
 
+-- name: find_unfit
+-- Runs that wait for a worker whose code fits, by workflow: how many of them, since when, and one that has waited longest.
+-- At most `most` are looked at. Served by run_unfit and the primary keys. Serves: doctor.
+-- takes: one (most int)
+-- gives: (tenant text, workflow text, runs bigint, since bigint, run uuid, last_error text, now bigint)
+SELECT t.name, w.name, g.runs, o.unfit_since, o.id, o.last_error, holdfast.now()
+  FROM (SELECT u.workflow_id, count(*) AS runs
+          FROM (SELECT r.workflow_id, r.waiting_kind, r.deleted_at FROM holdfast.run r
+                 WHERE r.unfit_since IS NOT NULL AND r.status = 2 LIMIT $1) u
+         WHERE u.waiting_kind = 'worker' AND u.deleted_at IS NULL
+         GROUP BY u.workflow_id) g
+  JOIN holdfast.workflow w ON w.id = g.workflow_id
+  JOIN holdfast.tenant t ON t.id = w.tenant_id
+ CROSS JOIN LATERAL (
+    SELECT r.id, r.unfit_since, r.last_error FROM holdfast.run r
+     WHERE r.workflow_id = g.workflow_id AND r.unfit_since IS NOT NULL AND r.status = 2
+       AND r.waiting_kind = 'worker' AND r.deleted_at IS NULL
+     ORDER BY r.unfit_since LIMIT 1) o
+ ORDER BY t.name, w.name LIMIT 1000;
+
 -- name: find_parked
 -- Subscriptions that nothing is delivered to: the run that delivers is paused, or waits for somebody to resume it. Serves:
 -- doctor.

@@ -58,6 +58,38 @@ SELECT r.id, r.finished_at FROM holdfast.run r
 -- gives: nothing
 DELETE FROM holdfast.worker w WHERE w.expires_at < $1;
 
+-- name: judge_fit
+-- Whether a run has waited for a worker whose code fits for as long as its workflow lets it. Served by the primary keys.
+-- Serves: turns whose code does not fit.
+-- takes: one (tenant int, id uuid)
+-- gives: (over bool)
+SELECT coalesce(r.unfit_since, t.now) + w.fit_within <= t.now
+  FROM (SELECT holdfast.now() AS now OFFSET 0) t, holdfast.run r JOIN holdfast.workflow w ON w.id = r.workflow_id
+ WHERE r.tenant_id = $1 AND r.id = $2;
+
+-- name: wake_unfit
+-- Runs that wait for a worker whose code fits are due, and their pauses begin anew: one has joined that serves these tenants
+-- and workflows, JSON arrays of names and patterns. Served by run_unfit. Serves: worker start.
+-- takes: one (tenants text, serves text)
+-- gives: nothing
+WITH t AS MATERIALIZED (SELECT holdfast.now() AS now),
+unfit AS MATERIALIZED (
+    SELECT r.ctid
+      FROM t
+     CROSS JOIN holdfast.run r
+      JOIN holdfast.workflow w ON w.id = r.workflow_id
+      JOIN holdfast.tenant n ON n.id = r.tenant_id
+     WHERE r.unfit_since IS NOT NULL AND r.status = 2 AND r.waiting_kind = 'worker' AND r.deleted_at IS NULL
+       AND (r.run_at > t.now OR r.unfit_pause IS NOT NULL)
+       AND EXISTS (SELECT 1 FROM jsonb_array_elements_text($1::jsonb) AS x(name) WHERE x.name IN (n.name, '*'))
+       AND EXISTS (SELECT 1 FROM jsonb_array_elements_text($2::jsonb) AS x(pattern)
+                    WHERE x.pattern = w.name
+                       OR (right(x.pattern, 1) = '*' AND starts_with(w.name, left(x.pattern, -1))))
+       FOR NO KEY UPDATE OF r SKIP LOCKED
+)
+UPDATE holdfast.run r SET run_at = least(r.run_at, t.now), unfit_pause = NULL
+  FROM t, unfit u WHERE r.ctid = u.ctid;
+
 -- name: list_workers
 -- All workers that serve a tenant, the live ones first. Serves: workers.
 -- takes: one (tenant text)

@@ -55,7 +55,7 @@ r.tenant_id, r.id, w.name, r.lane, r.priority, r.status, r.watched, r.pause_requ
 r.has_mail, r.attempt, r.version, r.revision, r.event_seq, r.wait_count, r.run_at, r.due_at,
 r.timeout_at, r.started_at, r.paused_at, r.finished_at, r.deleted_at, r.delete_reason, r.parent, r.root,
 r.key, r.leased_by, r.last_worker, r.waiting_kind, r.waiting_token, r.waiting_until, r.last_signal,
-r.active_task, w.max_running IS NOT NULL, r.trace
+r.active_task, w.max_running IS NOT NULL, r.trace, r.unfit_since, r.unfit_pause, w.fit_within
 
 -- name: lock_runs
 -- Locks the runs that a flush touches and reads what is needed to decide. First of all statements: what follows sees
@@ -67,7 +67,7 @@ r.active_task, w.max_running IS NOT NULL, r.trace
 --   int, run_at bigint, due_at bigint, timeout_at bigint, started_at bigint, paused_at bigint, finished_at bigint,
 --   deleted_at bigint, delete_reason text, parent uuid, root uuid, key text, leased_by text, last_worker text,
 --   waiting_kind text, waiting_token text, waiting_until bigint, last_signal text, active_task uuid, limited bool,
---   trace text)
+--   trace text, unfit_since bigint, unfit_pause bigint, fit_within bigint)
 SELECT
        -- include: what_decides
   FROM run r JOIN workflow w ON w.id = r.workflow_id
@@ -82,7 +82,7 @@ SELECT
 --   int, run_at bigint, due_at bigint, timeout_at bigint, started_at bigint, paused_at bigint, finished_at bigint,
 --   deleted_at bigint, delete_reason text, parent uuid, root uuid, key text, leased_by text, last_worker text,
 --   waiting_kind text, waiting_token text, waiting_until bigint, last_signal text, active_task uuid, limited bool,
---   trace text)
+--   trace text, unfit_since bigint, unfit_pause bigint, fit_within bigint)
 SELECT
        -- include: what_decides
   FROM run r JOIN workflow w ON w.id = r.workflow_id
@@ -97,7 +97,7 @@ SELECT
 --   int, run_at bigint, due_at bigint, timeout_at bigint, started_at bigint, paused_at bigint, finished_at bigint,
 --   deleted_at bigint, delete_reason text, parent uuid, root uuid, key text, leased_by text, last_worker text,
 --   waiting_kind text, waiting_token text, waiting_until bigint, last_signal text, active_task uuid, limited bool,
---   trace text)
+--   trace text, unfit_since bigint, unfit_pause bigint, fit_within bigint)
 SELECT
        -- include: what_decides
   FROM run c JOIN run r ON r.tenant_id = c.tenant_id AND r.id = c.parent JOIN workflow w ON w.id = r.workflow_id
@@ -169,14 +169,14 @@ SELECT ?2,
 --   run_at bigint, due_at bigint, timeout_at bigint, started_at bigint, paused_at bigint, finished_at bigint,
 --   deleted_at bigint, delete_reason text, leased_by text, last_worker text, waiting_kind text, waiting_token text,
 --   waiting_until bigint, last_signal text, active_task uuid, state text, current_step text, result text, error text,
---   error_code text, last_error text)
+--   error_code text, last_error text, unfit_since bigint, unfit_pause bigint)
 -- gives: nothing
 UPDATE run
    SET status = ?4, watched = ?5, pause_requested = ?6, wake_on_failure = ?7, has_mail = ?8, attempt = ?10, version =
        ?11, revision = ?12, event_seq = ?13, wait_count = ?14, run_at = ?15, due_at = ?16, timeout_at = ?17,
        started_at = ?18, paused_at = ?19, finished_at = ?20, deleted_at = ?21, delete_reason = ?22, leased_by =
        ?23, last_worker = ?24, waiting_kind = ?25, waiting_token = ?26, waiting_until = ?27, last_signal = ?28,
-       active_task = ?29,
+       active_task = ?29, unfit_since = ?36, unfit_pause = ?37,
        has_steps = max(has_steps, ?9),
        state = CASE WHEN ?3 & 1 THEN ?30 ELSE state END,
        current_step = CASE WHEN ?3 & 4 THEN ?31 ELSE current_step END,
@@ -211,7 +211,7 @@ UPDATE run SET has_steps = 1 WHERE ?4 = 2 AND tenant_id = ?1 AND id = ?2 AND NOT
 -- request before. Served by the primary key of run, and by event_request. Serves: steps.
 -- takes: rows (tenant int, id uuid, version bigint, worker text, step text, name text, data text, request text)
 -- gives: (id uuid, watched int)
-UPDATE run SET event_seq = event_seq + 1, has_steps = 1, current_step = ?5, updated_at = holdfast_now()
+UPDATE run SET event_seq = event_seq + 1, has_steps = 1, current_step = ?5, unfit_since = NULL, updated_at = holdfast_now()
  WHERE tenant_id = ?1 AND id = ?2 AND version = ?3 AND status = 1
    AND (?8 IS NULL OR NOT EXISTS (SELECT 1 FROM event e
                                    WHERE e.run_id = ?2 AND e.version = ?3 AND e.request = ?8));

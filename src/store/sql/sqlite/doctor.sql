@@ -21,6 +21,19 @@ SELECT g.value
                  || '"seal_no_update","seal_no_delete","seal_no_replace"]') g
  WHERE g.value NOT IN (SELECT name FROM sqlite_master WHERE type = 'trigger');
 
+-- name: find_unfit
+-- Runs that wait for a worker whose code fits, by workflow: how many of them, since when, and one that has waited longest.
+-- At most `most` are looked at. Served by run_unfit and the primary keys. Serves: doctor.
+-- takes: one (most int)
+-- gives: (tenant text, workflow text, runs bigint, since bigint, run uuid, last_error text, now bigint)
+SELECT (SELECT t.name FROM tenant t WHERE t.id = w.tenant_id) AS tenant, w.name, count(*), min(u.unfit_since), u.id,
+       u.last_error, holdfast_now()
+  FROM (SELECT r.workflow_id, r.id, r.unfit_since, r.last_error, r.waiting_kind, r.deleted_at
+          FROM run r INDEXED BY run_unfit WHERE r.unfit_since IS NOT NULL AND r.status = 2 LIMIT ?1) u
+ CROSS JOIN workflow w ON w.id = u.workflow_id
+ WHERE u.waiting_kind = 'worker' AND u.deleted_at IS NULL
+ GROUP BY u.workflow_id ORDER BY tenant, w.name LIMIT 1000;
+
 -- name: find_parked
 -- Subscriptions that nothing is delivered to: the run that delivers is paused, or waits for somebody to resume it. Serves:
 -- doctor.

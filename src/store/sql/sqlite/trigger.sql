@@ -124,13 +124,14 @@ SELECT id, lane, run_at, created_at FROM run WHERE changes() = 1 AND tenant_id =
 --   int, run_at bigint, due_at bigint, timeout_at bigint, started_at bigint, paused_at bigint, finished_at bigint,
 --   deleted_at bigint, delete_reason text, parent uuid, root uuid, key text, leased_by text, last_worker text,
 --   waiting_kind text, waiting_token text, waiting_until bigint, last_signal text, active_task uuid, limited bool,
---   trace text,
+--   trace text, unfit_since bigint, unfit_pause bigint, fit_within bigint,
 --   debounce_key text, input text, debounce_until bigint, created_at bigint)
 SELECT r.tenant_id, r.id, w.name, r.lane, r.priority, r.status, r.watched, r.pause_requested, r.wake_on_failure,
        r.has_mail, r.attempt, r.version, r.revision, r.event_seq, r.wait_count, r.run_at, r.due_at,
        r.timeout_at, r.started_at, r.paused_at, r.finished_at, r.deleted_at, r.delete_reason, r.parent, r.root,
        r.key, r.leased_by, r.last_worker, r.waiting_kind, r.waiting_token, r.waiting_until, r.last_signal,
-       r.active_task, w.max_running IS NOT NULL, r.trace, r.debounce_key, r.input, r.debounce_until, r.created_at
+       r.active_task, w.max_running IS NOT NULL, r.trace, r.unfit_since, r.unfit_pause, w.fit_within,
+       r.debounce_key, r.input, r.debounce_until, r.created_at
   FROM workflow w
   JOIN run r INDEXED BY run_debounce ON r.workflow_id = w.id AND r.debounce_key = ?3 AND r.debounce_key IS NOT NULL
    AND r.status = 0 AND r.version = 1 AND r.deleted_at IS NULL

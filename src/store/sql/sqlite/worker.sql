@@ -51,6 +51,33 @@ SELECT r.id, r.finished_at FROM run r INDEXED BY run_cancelled
 -- gives: nothing
 DELETE FROM worker WHERE expires_at < ?1;
 
+-- name: judge_fit
+-- Whether a run has waited for a worker whose code fits for as long as its workflow lets it. Served by the primary keys.
+-- Serves: turns whose code does not fit.
+-- takes: one (tenant int, id uuid)
+-- gives: (over bool)
+SELECT coalesce(r.unfit_since, holdfast_now()) + w.fit_within <= holdfast_now()
+  FROM run r JOIN workflow w ON w.id = r.workflow_id
+ WHERE r.tenant_id = ?1 AND r.id = ?2;
+
+-- name: wake_unfit
+-- Runs that wait for a worker whose code fits are due, and their pauses begin anew: one has joined that serves these tenants
+-- and workflows, JSON arrays of names and patterns. Served by run_unfit. Serves: worker start.
+-- takes: one (tenants text, serves text)
+-- gives: nothing
+UPDATE run SET run_at = min(run_at, holdfast_now()), unfit_pause = NULL
+ WHERE rowid IN (
+    SELECT r.rowid
+      FROM run r INDEXED BY run_unfit
+     CROSS JOIN workflow w ON w.id = r.workflow_id
+     WHERE r.unfit_since IS NOT NULL AND r.status = 2 AND r.waiting_kind = 'worker' AND r.deleted_at IS NULL
+       AND EXISTS (SELECT 1 FROM json_each(?1) x
+                    WHERE x.value IN ((SELECT n.name FROM tenant n WHERE n.id = r.tenant_id), '*'))
+       AND EXISTS (SELECT 1 FROM json_each(?2) x
+                    WHERE x.value = w.name
+                       OR (substr(x.value, -1) = '*'
+                           AND substr(w.name, 1, length(x.value) - 1) = substr(x.value, 1, length(x.value) - 1))));
+
 -- name: list_workers
 -- All workers that serve a tenant, the live ones first. Serves: workers.
 -- takes: one (tenant text)

@@ -33,6 +33,7 @@ DECLARE
     target    record;
     now       bigint := holdfast.now();
     visible   bigint;
+    unfit     boolean;
     stale     boolean;
     earlier   boolean;
 BEGIN
@@ -70,10 +71,12 @@ BEGIN
     END IF;
 
     visible := now + coalesce(holdfast.as_us(delay), 0);
-    stale := token IS NOT NULL AND token IS DISTINCT FROM target.waiting_token
+    unfit := target.waiting_kind IS NOT DISTINCT FROM 'worker'; -- it waits for other code, which knows its tokens
+    stale := token IS NOT NULL AND token IS DISTINCT FROM target.waiting_token AND NOT unfit
              AND (target.status = 2 OR (target.status = 3 AND target.waiting_kind IS NOT NULL));
-    earlier := NOT stale AND ((target.status IN (0, 2) AND (target.run_at IS NULL OR visible < target.run_at))
-                              OR (target.status = 3 AND (target.due_at IS NULL OR visible < target.due_at)));
+    earlier := NOT stale AND NOT unfit
+               AND ((target.status IN (0, 2) AND (target.run_at IS NULL OR visible < target.run_at))
+                    OR (target.status = 3 AND (target.due_at IS NULL OR visible < target.due_at)));
     UPDATE holdfast.run r
        SET event_seq = r.event_seq + 1, updated_at = now, has_mail = r.has_mail OR NOT stale,
            run_at = CASE WHEN earlier AND r.status <> 3 THEN visible ELSE r.run_at END,
