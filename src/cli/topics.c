@@ -15,6 +15,8 @@ static const struct cli_topic_row environment[] = {
     { "WORKER_TYPE_PREFIXES", "what a worker claims, separated by commas, in place of --prefix" },
     { "HOLDFAST_DISPATCH_PUBLIC_ONLY",
       "1: a worker delivers no events to private and loopback addresses" },
+    { "HOLDFAST_DISPATCH_PROXY_RESOLVES",
+      "1: a proxy is told receivers' names, not the addresses that were checked" },
     { "NO_COLOR", "if set and not empty: no colours" },
     { "HOLDFAST_RUN_SOCKET", "set by a worker for its programs: where `holdfast step` finds it" },
     { "HOLDFAST_STEP_KEY", "set by `holdfast step` for its command: the same in every attempt" },

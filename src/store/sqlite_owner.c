@@ -60,12 +60,12 @@ static hf_code check_neighbour(const struct stat *database, const char *path, hf
     if (lstat(path, &st) != 0)
         return HF_OK;
     if (!S_ISREG(st.st_mode) || st.st_nlink > 1)
-        return hf__fail(err, HF_NOT_ALLOWED,
+        return hf__fail(err, HF_UNAVAILABLE,
                         "%s is not a file of SQLite's own: somebody may have put it there; look at "
                         "it, then move it away",
                         path);
     if (st.st_uid == 0 && database->st_uid != 0)
-        return hf__fail(err, HF_NOT_ALLOWED,
+        return hf__fail(err, HF_UNAVAILABLE,
                         "%s is root's, and the database is not: somebody may have put it there; if "
                         "it is the database's, give it to its owner with chown",
                         path);

@@ -108,7 +108,7 @@ hf_code hf__sqlite_side_file_failed(const struct hf__database *db, const char *s
 {
     hf_code code = HF_UNAVAILABLE;
     if (error_number == EINVAL || error_number == ELOOP)
-        return hf__fail(err, HF_NOT_ALLOWED,
+        return hf__fail(err, HF_UNAVAILABLE,
                         "%s%s is not a file of this store: somebody may have put it there; look at "
                         "it, then move it away",
                         db->path, suffix);

@@ -164,13 +164,26 @@ static bool is_allowed(const char *text, bool public_only)
 
 static void addresses_are_refused_as_they_should_be(void **state)
 {
-    static const char *const open[] = { "8.8.8.8", "172.32.0.1", "100.128.0.1", "2606:4700::1",
-                                        "::ffff:8.8.8.8" };
-    static const char *const private[] = {
-        "127.0.0.1",  "10.1.2.3", "172.16.0.1",      "172.31.255.255",  "192.168.0.1",
-        "100.64.0.1", "0.0.0.0",  "224.0.0.1",       "255.255.255.255", "::1",
-        "::",         "fd12::1",  "::ffff:10.0.0.1", "ff02::1"
-    };
+    static const char *const open[] = { "8.8.8.8",      "172.32.0.1",     "100.128.0.1",
+                                        "2606:4700::1", "::ffff:8.8.8.8", "2001:4860:4860::8888" };
+    static const char *const private[] = { "127.0.0.1",
+                                           "10.1.2.3",
+                                           "172.16.0.1",
+                                           "172.31.255.255",
+                                           "192.168.0.1",
+                                           "100.64.0.1",
+                                           "0.0.0.0",
+                                           "224.0.0.1",
+                                           "255.255.255.255",
+                                           "::1",
+                                           "::",
+                                           "fd12::1",
+                                           "::ffff:10.0.0.1",
+                                           "ff02::1",
+                                           "64:ff9b::8.8.8.8",
+                                           "64:ff9b:1::8.8.8.8",
+                                           "::ffff:0:8.8.8.8",
+                                           "2001::1" };
     static const char *const never[] = { "169.254.169.254",
                                          "fe80::1",
                                          "::ffff:169.254.169.254",
@@ -180,7 +193,16 @@ static void addresses_are_refused_as_they_should_be(void **state)
                                          "192.0.0.192",
                                          "64:ff9b::169.254.169.254",
                                          "2002:a9fe:a9fe::1",
-                                         "::169.254.169.254" };
+                                         "::169.254.169.254",
+                                         "::ffff:0:169.254.169.254",
+                                         "64:ff9b:1::169.254.169.254",
+                                         "64:ff9b:1:a9fe:a9:fe00::",
+                                         "64:ff9b:1:a9:fe:a9fe::",
+                                         "64:ff9b:1:0:a9:fea9:fe00::",
+                                         "2001:0:a9fe:a9fe::1",
+                                         "fd20:ce::254",
+                                         "fd00:42::42",
+                                         "fd00:c1::a9fe:a9fe" };
     (void)state;
     for (size_t i = 0; i < sizeof open / sizeof *open; i++)
         assert_true(is_allowed(open[i], true) && is_allowed(open[i], false));

@@ -475,7 +475,7 @@ static void root_gives_away_nothing_that_it_finds(void **state)
             hf_code code = toy_open(&db, toy->url, NULL, &toy->err);
             if (code == HF_OK) /* nothing was rung yet */
                 code = driver->watch(&watch, db, &toy->err);
-            assert_int_equal(code, HF_NOT_ALLOWED);
+            assert_int_equal(code, HF_UNAVAILABLE);
             assert_non_null(strstr(toy->err.message, path));
             assert_roots_alone(path);
             if (db)
@@ -525,7 +525,7 @@ static void only_a_plain_file_is_locked(void **state)
             assert_int_equal(mkfifo(lock, 0600), 0);
         else
             write_file(lock, "a letter to somebody");
-        assert_refused(toy->url, HF_NOT_ALLOWED, "not a file of this store");
+        assert_refused(toy->url, HF_UNAVAILABLE, "not a file of this store");
     }
 }
 
