@@ -180,7 +180,8 @@ typedef enum hf_action {
     HF_RESTORE    /* undoes the delete */
 } hf_action;
 
-/* `change` may be NULL. */
+/* `change` may be NULL. Runs of the engine's own workflows ("holdfast.") are changed by their own calls (hf_schedule_pause,
+ * hf_subscription_delete, ...): HF_NOT_ALLOWED. */
 HF_PUBLIC hf_code hf_change_run(hf_client *client, hf_id id, hf_action action,
                                 const hf_change *change, hf_error *err) HF_MUST_CHECK;
 HF_PUBLIC const char *hf_action_name(hf_action action);

@@ -12,8 +12,8 @@
 
 #define BULK_PAGE 200
 
-hf_code hf_change_run(hf_client *client, hf_id id, hf_action action, const hf_change *change,
-                      hf_error *err)
+static hf_code change_one(hf_client *client, hf_id id, hf_action action, const hf_change *change,
+                          bool steers, hf_error *err)
 {
     hf_code code = hf__check_change(change, err);
     if (code == HF_OK && (action < HF_CANCEL || action > HF_RESTORE))
@@ -24,12 +24,23 @@ hf_code hf_change_run(hf_client *client, hf_id id, hf_action action, const hf_ch
         .kind = HF__OP_CHANGE,
         .tenant = client->tenant_id,
         .actor = client->actor,
-        .change = { .run = id, .action = action, .change = change },
+        .change = { .run = id, .action = action, .change = change, .steers = steers },
         .error = err,
         .shard = hf__shard_of(id),
     };
     hf__engine_apply(client->engine, &op, 1);
     return op.code;
+}
+
+hf_code hf_change_run(hf_client *client, hf_id id, hf_action action, const hf_change *change,
+                      hf_error *err)
+{
+    return change_one(client, id, action, change, false, err);
+}
+
+hf_code hf__steer_run(hf_client *client, hf_id id, hf_action action, hf_error *err)
+{
+    return change_one(client, id, action, NULL, true, err);
 }
 
 static hf_code send_signal(hf_client *client, hf_id run, const hf_signal_spec *spec, bool steers,

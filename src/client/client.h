@@ -42,6 +42,8 @@ hf_code hf__chore_start(hf_client *client, hf_triggered *out, hf_trigger_spec *s
                         const hf_transition *initial, hf_error *err);
 /* A signal that may go to a run of the engine's own: for those who have asked whether the caller may steer it. */
 hf_code hf__steer(hf_client *client, hf_id run, const hf_signal_spec *spec, hf_error *err);
+/* The same for a change. */
+hf_code hf__steer_run(hf_client *client, hf_id id, hf_action action, hf_error *err);
 /* Ends the leases that a worker holds in a tenant, or with 0 in all: what it held is due at once, in its old place, and its next
  * claim shuts that worker out, if it is still there. */
 hf_code hf__leases_end(struct hf__engine *engine, int tenant, const char *worker, hf_error *err);

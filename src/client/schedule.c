@@ -136,7 +136,7 @@ static hf_code change(hf_client *client, const hf_run *run, const struct setting
                       hf_error *err)
 {
     if (hf_status_finished(run->status)) {
-        hf_code code = hf_change_run(client, run->id, HF_DELETE, NULL, err);
+        hf_code code = hf__steer_run(client, run->id, HF_DELETE, err);
         return code == HF_OK ? HF_CONFLICT : code;
     }
     hf_signal_spec signal = HF_SIGNAL_INIT;
@@ -411,7 +411,7 @@ static hf_code act(hf_client *client, const hf_run *run, hf_action action, bool 
     if (hf_status_finished(run->status) && action != HF_DELETE)
         return hf__fail(err, HF_NOT_ALLOWED, "the schedule \"%s\" has ended (%s): create it again",
                         run->key, hf_status_name(run->status));
-    return hf_change_run(client, run->id, action, NULL, err);
+    return hf__steer_run(client, run->id, action, err);
 }
 
 hf_code hf_schedule_pause(hf_client *client, const char *name, hf_error *err)

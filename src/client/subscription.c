@@ -137,7 +137,7 @@ static hf_code ensure_run(hf_client *client, const char *name, hf_id *run, hf_er
         hf_run_free(found);
         if (code != HF_OK || !ended)
             return code;
-        code = hf_change_run(client, *run, HF_DELETE, NULL, err);
+        code = hf__steer_run(client, *run, HF_DELETE, err);
         if (code != HF_OK && code != HF_NOT_ALLOWED && code != HF_NOT_FOUND)
             return code;
     }
@@ -341,7 +341,7 @@ hf_code hf_subscription_park(hf_client *client, const char *name, hf_error *err)
     hf_subscriptions *list;
     hf_code code = find(client, name, &list, err);
     if (code == HF_OK)
-        code = hf_change_run(client, list->items[0].run, HF_PAUSE, NULL, err);
+        code = hf__steer_run(client, list->items[0].run, HF_PAUSE, err);
     if (code == HF_NOT_ALLOWED && strcmp(list->items[0].state, "parked") == 0)
         code = HF_OK;
     hf_subscriptions_free(list);
@@ -361,7 +361,7 @@ hf_code hf_subscription_resume(hf_client *client, const char *name, hf_error *er
     if (code == HF_OK)
         code = hf_get(client, &run, list->items[0].run, err);
     if (code == HF_OK && (run->status == HF_PAUSED || run->pause_requested))
-        code = hf_change_run(client, run->id, HF_RESUME, NULL, err);
+        code = hf__steer_run(client, run->id, HF_RESUME, err);
     hf_run_free(run);
     hf_subscriptions_free(list);
     return code;
@@ -438,6 +438,6 @@ hf_code hf_subscription_delete(hf_client *client, const char *name, hf_error *er
         code = end_page(client, removal.id, &left, err);
     if (code != HF_OK)
         return code;
-    code = hf_change_run(client, removal.run, HF_DELETE, NULL, err);
+    code = hf__steer_run(client, removal.run, HF_DELETE, err);
     return code == HF_NOT_FOUND || code == HF_NOT_ALLOWED ? HF_OK : code;
 }

@@ -3,6 +3,9 @@
 #ifndef HF_KERNEL_CHORES_H
 #define HF_KERNEL_CHORES_H
 
+#include <stdbool.h>
+#include <string.h>
+
 #define HF__CHORE_PREFIX "holdfast."
 #define HF__CHORE_PREFIX_END "holdfast/" /* the first that comes after all names that begin so */
 #define HF__HOUSE "default"              /* the tenant of those that serve the whole store */
@@ -26,5 +29,11 @@
 #define HF__CHORE_SEAL "holdfast.seal"
 /* Removes runs that have expired, and sleeps until the next one does. For the whole store. */
 #define HF__CHORE_RETENTION "holdfast.retention"
+
+/* Whether runs of this workflow are the engine's own. */
+static inline bool hf__is_chore(const char *workflow)
+{
+    return strncmp(workflow, HF__CHORE_PREFIX, strlen(HF__CHORE_PREFIX)) == 0;
+}
 
 #endif

@@ -229,6 +229,21 @@ static bool allowed(const struct hf__row *row, hf_action action)
     return false;
 }
 
+/* What the caller has to do instead; NULL: the run may be changed. Schedules and subscriptions have calls of their own, each
+ * with its role. The engine's other runs may be brought back to work, and nothing else. */
+static const char *instead(const struct hf__row *row, const struct hf__op *op)
+{
+    bool brings_back = op->change.action == HF_RESUME || op->change.action == HF_RETRY_RUN ||
+                       op->change.action == HF_RESTORE;
+    if (!hf__is_chore(row->workflow) || op->change.steers)
+        return NULL;
+    if (strcmp(row->workflow, HF__CHORE_SCHEDULE) == 0)
+        return "change the schedule";
+    if (strcmp(row->workflow, HF__CHORE_DISPATCH) == 0)
+        return "change the subscription";
+    return brings_back ? NULL : "it can be resumed, retried and restored";
+}
+
 static void perform(struct hf__batch *batch, struct hf__op *op, struct hf__row *row)
 {
     static void (*const actions[])(struct hf__batch *, struct hf__op *, struct hf__row *) = {
@@ -248,6 +263,9 @@ void hf__change_decide(struct hf__batch *batch, struct hf__op *op)
     } else if (is_done(batch, op)) {
         batch->leases_lost |= op->change.action == HF_CANCEL; /* nobody may have been told */
         hf__op_ok(op);
+    } else if (instead(row, op)) {
+        hf__op_end(op, HF_NOT_ALLOWED, "%s is not possible: the run is the engine's own (%s): %s",
+                   hf_action_name(op->change.action), row->workflow, instead(row, op));
     } else if (change && change->expected_revision && change->expected_revision != row->revision) {
         hf__op_end(op, HF_REVISION, "the run is at revision %lld, not %lld: read it again",
                    (long long)row->revision, (long long)change->expected_revision);

@@ -130,12 +130,6 @@ void hf__deliver_mail(struct hf__batch *batch, struct hf__row *row, const hf_sig
     wake_for_mail(batch, row, batch->now + spec->delay);
 }
 
-/* Schedules and subscriptions are steered by signals, so whoever could send these could do what they may not. */
-static bool is_for_engine(const struct hf__row *row)
-{
-    return strncmp(row->workflow, HF__CHORE_PREFIX, strlen(HF__CHORE_PREFIX)) == 0;
-}
-
 /* Whether something keeps the signal out; the operation is ended then. */
 static bool refused(struct hf__op *op, const struct hf__row *row)
 {
@@ -144,7 +138,8 @@ static bool refused(struct hf__op *op, const struct hf__row *row)
         hf__op_end(op, HF_NOT_FOUND, "there is no such run: it does not exist or was deleted");
         return true;
     }
-    if (!op->signal.steers && is_for_engine(row)) {
+    /* Schedules and subscriptions are steered by signals: whoever could send these could do what they may not. */
+    if (!op->signal.steers && hf__is_chore(row->workflow)) {
         hf__op_end(op, HF_NOT_ALLOWED,
                    "the run is the engine's own (%s) and takes no signals: change the schedule or "
                    "the subscription instead",

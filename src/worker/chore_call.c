@@ -56,6 +56,7 @@ static void start_again(struct call *call, hf_id run)
     op->kind = HF__OP_CHANGE;
     op->change.run = run;
     op->change.action = HF_RETRY_RUN;
+    op->change.steers = true;
     op->change.change = &call->change;
 }
 

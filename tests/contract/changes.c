@@ -1,6 +1,9 @@
-/* Operators' changes: cancel, pause, resume, delete and restore, at every status. A7, A8.
+/* Operators' changes: cancel, pause, resume, delete and restore, at every status; and of whom not. A7, A8, F6.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "contract/fixture.h"
+
+#include "client/client.h"
+#include "kernel/chores.h"
 
 static hf_code try_reasoned(hf_id id, hf_action action, const char *reason, int64_t revision)
 {
@@ -330,7 +333,83 @@ static void a_change_of_an_unknown_run_finds_nothing(void **state)
     assert_code(try_change(trigger(WORK), (hf_action)99), HF_INVALID);
 }
 
+/* ---- Runs of the engine's own ---- */
+
+static hf_id schedule_run(void)
+{
+    hf_schedule_spec spec = HF_SCHEDULE_INIT;
+    hf_schedule *schedule;
+    spec.name = "nightly";
+    spec.workflow = WORK;
+    spec.cron = "@daily";
+    assert_ok(hf_schedule_set(fx.client, &spec, &fx.error));
+    assert_ok(hf_schedule_get(fx.client, &schedule, "nightly", &fx.error));
+    keep(schedule, (void (*)(void *))hf_schedule_free);
+    return schedule->run;
+}
+
+static hf_id subscription_run(void)
+{
+    hf_subscription_spec spec = HF_SUBSCRIPTION_INIT;
+    hf_subscription *subscription;
+    spec.name = "shop";
+    spec.url = "http://127.0.0.1:9/";
+    assert_ok(hf_subscription_put(fx.client, &spec, NULL, &fx.error));
+    assert_ok(hf_subscription_get(fx.client, &subscription, "shop", &fx.error));
+    keep(subscription, (void (*)(void *))hf_subscription_free);
+    return subscription->run;
+}
+
+static void runs_of_the_engine_are_changed_by_their_own_calls_alone(void **state)
+{
+    const hf_id runs[] = { schedule_run(), subscription_run() };
+    (void)state;
+    const char *before = dump();
+    for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++) {
+        hf_triggered forked;
+        for (int action = HF_CANCEL; action <= HF_RESTORE; action++)
+            assert_code(try_change(runs[i], (hf_action)action), HF_NOT_ALLOWED);
+        assert_code(hf_fork(fx.client, &forked, runs[i], NULL, NULL, &fx.error), HF_INVALID);
+    }
+    for (int action = HF_CANCEL; action <= HF_RESTORE; action++) {
+        hf_filter all = HF_FILTER_INIT;
+        hf_bulk_result result;
+        assert_ok(hf_bulk(fx.client, &result, &all, (hf_action)action, NULL, false, NULL, NULL,
+                          &fx.error));
+        assert_int_equal(result.changed, 0);
+        assert_int_equal(result.refused, result.matched);
+    }
+    assert_string_equal(before, dump());
+    assert_ok(hf_schedule_pause(fx.client, "nightly", &fx.error));
+    assert_ok(hf_schedule_resume(fx.client, "nightly", &fx.error));
+    assert_ok(hf_subscription_park(fx.client, "shop", &fx.error));
+    assert_ok(hf_subscription_resume(fx.client, "shop", &fx.error));
+    assert_ok(hf_schedule_delete(fx.client, "nightly", &fx.error));
+    assert_ok(hf_subscription_delete(fx.client, "shop", &fx.error));
+}
+
+/* Who stopped one that has no call of its own, by hand or before, brings it back. */
+static void other_runs_of_the_engine_can_only_be_brought_back(void **state)
+{
+    hf_trigger_spec spec = HF_TRIGGER_INIT;
+    hf_triggered made;
+    (void)state;
+    spec.workflow = HF__CHORE_RETENTION;
+    assert_ok(hf__chore_start(fx.client, &made, &spec, NULL, &fx.error));
+    assert_code(try_change(made.id, HF_PAUSE), HF_NOT_ALLOWED);
+    assert_code(try_change(made.id, HF_CANCEL), HF_NOT_ALLOWED);
+    assert_code(try_change(made.id, HF_DELETE), HF_NOT_ALLOWED);
+    assert_ok(hf__steer_run(fx.client, made.id, HF_PAUSE, &fx.error));
+    change(made.id, HF_RESUME);
+    expect_status(made.id, HF_PENDING);
+    assert_ok(hf__steer_run(fx.client, made.id, HF_DELETE, &fx.error));
+    change(made.id, HF_RESTORE);
+    assert_true(get(made.id)->deleted_at == 0);
+}
+
 static const struct CMUnitTest tests[] = {
+    CONTRACT_TEST(runs_of_the_engine_are_changed_by_their_own_calls_alone),
+    CONTRACT_TEST(other_runs_of_the_engine_can_only_be_brought_back),
     CONTRACT_TEST(every_unfinished_run_can_be_cancelled),
     CONTRACT_TEST(a_finished_run_cannot_be_cancelled),
     CONTRACT_TEST(a_paused_pending_run_becomes_pending_again),

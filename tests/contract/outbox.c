@@ -394,7 +394,7 @@ static void an_ended_dispatcher_is_replaced_by_putting_again(void **state)
     (void)state;
     subscribe("orders", "order.*");
     hf_id first = subscription("orders")->run;
-    change(first, HF_CANCEL);
+    assert_ok(hf__steer_run(fx.client, first, HF_CANCEL, &fx.error));
     assert_string_equal(subscription("orders")->state, "ended");
     subscribe("orders", "order.*");
     assert_false(hf_id_equal(subscription("orders")->run, first));
@@ -408,22 +408,22 @@ static void what_an_ended_dispatcher_left_is_delivered_by_the_next(void **state)
     (void)state;
     subscribe("orders", "order.*");
     emit("order.paid");
-    change(claim_dispatcher()->run.id, HF_CANCEL);
+    assert_ok(hf__steer_run(fx.client, claim_dispatcher()->run.id, HF_CANCEL, &fx.error));
     subscribe("orders", "order.*");
     const hf_claimed *held = claim_dispatcher();
     assert_true(hf_id_equal(held->run.id, subscription("orders")->run));
     assert_int_equal(deliver_all("orders"), 1);
 }
 
-static void a_dispatcher_that_an_operator_resumes_delivers_what_came_meanwhile(void **state)
+static void a_dispatcher_that_is_resumed_delivers_what_came_meanwhile(void **state)
 {
     (void)state;
     subscribe("orders", "order.*");
     hf_id run = subscription("orders")->run;
-    change(run, HF_PAUSE);
+    assert_ok(hf_subscription_park(fx.client, "orders", &fx.error));
     emit("order.paid");
     expect_nothing_due();
-    change(run, HF_RESUME);
+    assert_ok(hf__steer_run(fx.client, run, HF_RESUME, &fx.error));
     claim_dispatcher();
 }
 
@@ -757,7 +757,7 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(a_parked_subscription_keeps_its_events),
     CONTRACT_TEST(an_ended_dispatcher_is_replaced_by_putting_again),
     CONTRACT_TEST(what_an_ended_dispatcher_left_is_delivered_by_the_next),
-    CONTRACT_TEST(a_dispatcher_that_an_operator_resumes_delivers_what_came_meanwhile),
+    CONTRACT_TEST(a_dispatcher_that_is_resumed_delivers_what_came_meanwhile),
     CONTRACT_TEST(an_event_that_commits_late_is_delivered_all_the_same),
     CONTRACT_TEST(an_event_that_commits_after_the_dispatchers_last_look_keeps_it_awake),
     CONTRACT_TEST(a_flush_in_which_a_dispatcher_sleeps_does_not_wait_for_another_tenants_quiet),

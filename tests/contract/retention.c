@@ -456,12 +456,11 @@ static void workers_seal_what_is_written_and_rest_when_nothing_is(void **state)
 static void a_cancelled_retention_comes_again_by_itself(void **state)
 {
     struct staff staff = { 0 };
-    hf_change change_ = HF_CHANGE_INIT;
     (void)state;
     hire(&staff);
     AWAIT(retention_sleeps());
     dismiss(&staff);
-    assert_ok(hf_change_run(fx.root, retention_run()->id, HF_CANCEL, &change_, &fx.error));
+    assert_ok(hf__steer_run(fx.root, retention_run()->id, HF_CANCEL, &fx.error));
     hire(&staff);
     AWAIT(retention_sleeps());
     dismiss(&staff);
@@ -490,11 +489,10 @@ static void a_cancelled_sealing_run_comes_again_by_itself(void **state)
 {
     struct staff staff = { 0 };
     hf_run *run = NULL;
-    hf_change change_ = HF_CHANGE_INIT;
     (void)state;
     trigger(WORK);
     hf_id id = start_sealing();
-    assert_ok(hf_change_run(fx.root, id, HF_CANCEL, &change_, &fx.error));
+    assert_ok(hf__steer_run(fx.root, id, HF_CANCEL, &fx.error));
     hire(&staff);
     AWAIT_SEALING(unfinished() == 0 && all_is_sealed());
     expect_true_seals();

@@ -565,12 +565,13 @@ static void a_deleted_schedule_is_gone_and_its_runs_go_on(void **state)
     EXPECT_DUE(0, 4);
 }
 
+/* As those could who have the tables. */
 static void a_schedule_that_was_cancelled_can_be_set_again(void **state)
 {
     hf_schedule_spec spec = hourly();
     (void)state;
     set_hourly(HF_OVERLAP_ALLOW, HF_CATCH_UP_ONE);
-    change(show()->run, HF_CANCEL);
+    assert_ok(hf__steer_run(fx.client, show()->run, HF_CANCEL, &fx.error));
     assert_int_equal(show()->status, HF_CANCELLED);
     assert_true(show()->next_at == 0);
     assert_code(hf_schedule_pause(fx.client, NAME, &fx.error), HF_NOT_ALLOWED);

@@ -117,6 +117,9 @@ static void a_client_role_steers_no_schedule(void **state)
                         "HF007");
     assert_int_equal(
         pg_number(scratch.pg, "SELECT count(*) FROM holdfast.signal WHERE run_id = '%s'", id), 0);
+    assert_string_equal(pg_refusal(acme, "SELECT holdfast.cancel('%s')", id), "HF007");
+    assert_int_equal(pg_number(scratch.pg, "SELECT status FROM holdfast.run WHERE id = '%s'", id),
+                     HF_WAITING);
     hf_run_free(run);
     hf_close(client);
 }
