@@ -18,7 +18,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "clients" /
 
 from holdfast import ChildFailed, Client, PermanentError, WaitTimeout, Worker  # noqa: E402
 
-client = Client(os.environ.get("HOLDFAST_URL", "http://127.0.0.1:8421"), token=os.environ.get("HOLDFAST_TOKEN"))
+client = Client(os.environ.get("HOLDFAST_URL", "http://127.0.0.1:8420"), token=os.environ.get("HOLDFAST_TOKEN"))
 worker = Worker(client)
 
 

@@ -43,6 +43,7 @@ reference_pages="docs/cli.md docs/features.md docs/lifecycle.md docs/postgres.md
 @test "docs/audit.md works as shown" { page docs/audit.md; }
 @test "docs/dead-letters.md works as shown" { page docs/dead-letters.md; }
 @test "docs/remote-workers.md works as shown" { page docs/remote-workers.md; }
+@test "docs/calls.md works as shown" { page docs/calls.md; }
 @test "docs/python.md works as shown" { page docs/python.md; }
 @test "docs/javascript.md works as shown" { page docs/javascript.md; }
 @test "docs/faq.md works as shown" { page docs/faq.md; }
