@@ -25,7 +25,7 @@ function tiles(stats) {
   return [
     tile('Due', sum('due'), { href: '/runs?overdue=true', about: 'Want a worker now', sub: total.due ? `the oldest for ${duration(late)}` : 'nothing waits for a worker', tone: late > 60000 ? 'warn' : '' }),
     tile('Running', sum('leased'), { href: '/runs?status=leased', about: 'Leased by a worker', sub: 'held by workers' }),
-    tile('Waiting', sum('waiting'), { href: '/runs?status=waiting', about: 'For a time, a signal, a child or a person', sub: 'for a time or a signal' }),
+    tile('Waiting', sum('waiting'), { href: '/runs?status=waiting', about: 'For a time, a signal, a child or a person', sub: 'for a time, a signal, a person' }),
     tile('Delayed', sum('delayed'), { href: '/runs?status=pending', about: 'Pending, due later', sub: 'due later' }),
     tile('Failed', sum('failed'), { href: '/runs?status=failed', about: 'For good; retry or delete them', sub: total.failed ? 'need attention' : 'none', tone: total.failed ? 'bad' : '' }),
   ];

@@ -11,7 +11,7 @@
 
 import { ChildFailed, Client, PermanentError, WaitTimeout, Worker } from '../../clients/javascript/holdfast.mjs';
 
-const client = new Client(process.env.HOLDFAST_URL ?? 'http://127.0.0.1:8421', { token: process.env.HOLDFAST_TOKEN });
+const client = new Client(process.env.HOLDFAST_URL ?? 'http://127.0.0.1:8420', { token: process.env.HOLDFAST_TOKEN });
 const worker = new Worker(client);
 
 /** A payment service that takes an idempotency key charges once, whatever happens between it and us. */
