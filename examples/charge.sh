@@ -1,7 +1,7 @@
 #!/bin/sh
 # A handler in shell: charges a (pretended) card.
 #
-#   holdfast worker --exec 'billing.*=./charge.sh'
+#   holdfast worker --exec 'billing.charge.v1=./charge.sh' &
 #   holdfast trigger billing.charge.v1 '{"invoice":42}' --wait
 #
 # Input comes on stdin, the result goes to stdout. Exit 0: done; 75: try again later; 78: failed for good; anything else:

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A durable script: an order is charged, waits to be packed, and is shipped.
 #
-#   holdfast worker --exec 'shop.delivery.*=./deliver.sh'
+#   holdfast worker --exec 'shop.delivery.v1=./deliver.sh' &
 #   holdfast trigger shop.delivery.v1 '{"order":7}'
 #   holdfast signal RUN packed '"kim"'
 #

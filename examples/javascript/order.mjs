@@ -1,12 +1,13 @@
 // An order: the card is charged once, a day later somebody approves, then each item is shipped by a run of its own.
 //
+//     holdfast workflow create shop.order.v1
 //     holdfast serve &
-//     node examples/javascript/order.mjs &
+//     COOL_DOWN=5 node examples/javascript/order.mjs &
 //     id=$(holdfast trigger shop.order.v1 '{"sum": 30, "items": ["tea", "cup"]}' --quiet)
 //     holdfast signal "$id" approved '{"by": "ada"}'
 //     holdfast wait "$id"
 //
-// HOLDFAST_URL names the server, HOLDFAST_TOKEN the token, COOL_DOWN the seconds between charge and approval.
+// HOLDFAST_URL names the server, HOLDFAST_TOKEN the token, COOL_DOWN the seconds between charge and approval (default: a day).
 // SPDX-License-Identifier: Apache-2.0
 
 import { ChildFailed, Client, PermanentError, WaitTimeout, Worker } from '../../clients/javascript/holdfast.mjs';

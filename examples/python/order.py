@@ -1,12 +1,13 @@
 """An order: the card is charged once, a day later somebody approves, then each item is shipped by a run of its own.
 
+    holdfast workflow create shop.order.v1
     holdfast serve &
-    python3 examples/python/order.py &
+    COOL_DOWN=5 python3 examples/python/order.py &
     id=$(holdfast trigger shop.order.v1 '{"sum": 30, "items": ["tea", "cup"]}' --quiet)
     holdfast signal "$id" approved '{"by": "ada"}'
     holdfast wait "$id"
 
-HOLDFAST_URL names the server, HOLDFAST_TOKEN the token, COOL_DOWN the seconds between charge and approval.
+HOLDFAST_URL names the server, HOLDFAST_TOKEN the token, COOL_DOWN the seconds between charge and approval (default: a day).
 SPDX-License-Identifier: Apache-2.0
 """
 

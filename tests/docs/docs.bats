@@ -169,6 +169,40 @@ PAGE
     [ "$status" -ne 0 ] || [[ "$output" == *zombie* ]]
 }
 
+# first_lines FILE: the commands that its head shows.
+first_lines()
+{
+    sed -n '1,20s/^\(#\|\/\/\| \*\|\)   *\(.*holdfast .*\)$/\2/p' "$HOLDFAST_SOURCE/examples/$1"
+}
+
+@test "what the shell examples show in their heads works as written" {
+    cd "$BATS_TEST_TMPDIR"
+    export HOLDFAST_STORE=sqlite:first.db PATH="${HOLDFAST%/*}:$PATH"
+    cp "$HOLDFAST_SOURCE"/examples/*.sh .
+    for name in charge:billing.charge.v1 deliver:shop.delivery.v1; do
+        mapfile -t lines < <(first_lines "${name%:*}.sh")
+        [ "${#lines[@]}" -ge 2 ]
+        eval "${lines[0]% &} 2>>worker.log 3>&- &"
+        worker=$!
+        for _ in {1..300}; do
+            ! holdfast workflow show "${name#*:}" >/dev/null 2>&1 || break
+            sleep 0.2
+        done
+        run=$(eval "${lines[1]% --wait} --quiet")
+        [ "${#lines[@]}" -lt 3 ] || eval "${lines[2]/RUN/$run}"
+        holdfast wait "$run" --timeout 2m || [ $? -eq 8 ] # a card may be declined
+        kill "$worker"
+        wait "$worker" || true
+    done
+}
+
+@test "the examples name the server's own port" {
+    cd "$HOLDFAST_SOURCE"
+    grep -qF 'default 127.0.0.1:8420' docs/cli.md
+    run grep -rnE '127\.0\.0\.1:[0-9]+' examples
+    [ "$(grep -vc '127\.0\.0\.1:8420' <<<"$output")" -eq 0 ]
+}
+
 @test "the tests that docs/features.md names carry the feature's id" {
     cd "$HOLDFAST_SOURCE"
     features=0
