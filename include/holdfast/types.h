@@ -177,6 +177,7 @@ typedef struct hf_worker_info {
     const char *name;
     const char *host;
     int pid;
+    int stuck;           /* threads whose runs are gone and that do not come back */
     const char *program; /* version of the program */
     /* JSON array: ["*"] for all, else the one that asks; others are not named. */
     const char *tenants;

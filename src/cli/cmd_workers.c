@@ -4,6 +4,8 @@
 #include "cli/table.h"
 #include "util/alloc.h"
 
+#include <stdio.h>
+
 static bool live_only;
 
 static const struct cli_option options[] = {
@@ -17,7 +19,12 @@ static char *state_text(struct cli_session *session, const void *record)
     const hf_worker_info *worker = record;
     if (!worker->live)
         return hf__strdup("dead");
-    return hf__strdup(worker->draining ? "draining" : "live");
+    if (worker->stuck == 0)
+        return hf__strdup(worker->draining ? "draining" : "live");
+    char text[60];
+    snprintf(text, sizeof text, "%s, %d stuck", worker->draining ? "draining" : "live",
+             worker->stuck);
+    return hf__strdup(text);
 }
 
 static const struct cli_column columns[] = {
@@ -69,7 +76,8 @@ const struct cli_command cli_command_workers = {
     .summary = "List workers and what they serve",
     .operands = "",
     .details = "A worker is dead when its heartbeat is overdue; the runs that it held go to others "
-               "when their leases end.",
+               "when their leases end. One that is stuck has threads whose runs are gone and that "
+               "do not come back.",
     .options = options,
     .run = list,
 };

@@ -137,6 +137,28 @@ static void check_holders(struct cli_doctor *doctor)
     hf__ask_end(&ask);
 }
 
+/* Busy ones may take as long as they like. Of these the runs are gone, and nobody will ever get their threads back. */
+static void check_stuck(struct cli_doctor *doctor)
+{
+    struct hf__ask ask;
+    hf__ask_begin(&ask, doctor->session->client->engine, HF__STMT_FIND_STUCK);
+    if (cli_doctor_ask(doctor, "threads", &ask)) {
+        for (int i = 0; i < ask.out.nrows; i++) {
+            const struct hf__cell *c = hf__table_row(&ask.out, i);
+            cli_doctor_say(doctor, "threads", CLI_WARNING,
+                           "see in its log which handlers do not return, restart it, and give "
+                           "them time limits of their own",
+                           "%s is live, but %" PRId64 " of its handlers do not return although "
+                           "their runs are gone; it has %" PRId64 " threads",
+                           hf__as_text(c[0]), hf__as_number(c[1]), hf__as_number(c[2]));
+        }
+        if (ask.out.nrows == 0)
+            cli_doctor_say(doctor, "threads", CLI_FINE, NULL,
+                           "no live worker has lost all its threads");
+    }
+    hf__ask_end(&ask);
+}
+
 static void tell_unfit(struct cli_doctor *doctor, const struct hf__cell *c)
 {
     char id[HF_ID_TEXT], span[CLI_SPAN_TEXT];
@@ -193,6 +215,7 @@ void cli_doctor_work(struct cli_doctor *doctor)
     check_queues(doctor);
     check_guards(doctor);
     check_holders(doctor);
+    check_stuck(doctor);
     check_versions(doctor);
     check_subscriptions(doctor);
 }

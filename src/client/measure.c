@@ -58,6 +58,7 @@ static hf_code ask_store(struct hf__engine *engine, struct hf__measure *measure,
         measure->threads = hf__as_number(c[5]);
         measure->running = hf__as_number(c[6]);
         measure->now = hf__as_number(c[7]);
+        measure->stuck = hf__as_number(c[8]);
     }
     hf__ask_end(&ask);
     return code;

@@ -25,10 +25,10 @@ struct hf__measure {
     struct hf__depth *items; /* in the order in which workflows were made */
     size_t count;
     int64_t mail, dead_letters;
-    int64_t undelivered;               /* events in the outbox */
-    int64_t oldest_undelivered;        /* when it was written; 0: there is none */
-    int64_t workers, threads, running; /* of live workers */
-    int64_t now;                       /* store clock, us */
+    int64_t undelivered;                      /* events in the outbox */
+    int64_t oldest_undelivered;               /* when it was written; 0: there is none */
+    int64_t workers, threads, running, stuck; /* of live workers */
+    int64_t now;                              /* store clock, us */
 };
 
 /* Of one tenant by its id, or of all (0). Freed by hf__measure_free. */

@@ -21,6 +21,7 @@ static void read_worker(hf_worker_info *worker, const struct hf__cell *c)
     worker->started_at = hf__as_number(c[10]);
     worker->seen_at = hf__as_number(c[11]);
     worker->live = hf__as_number(c[12]) != 0;
+    worker->stuck = (int)hf__as_number(c[13]);
 }
 
 /* A worker may serve tenants whose names are not for this client to know. */

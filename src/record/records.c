@@ -104,19 +104,13 @@ const struct hf__field hf__workflow_fields[] = {
 };
 
 const struct hf__field hf__worker_fields[] = {
-    FIELD(hf_worker_info, name, TEXT),
-    FIELD(hf_worker_info, host, TEXT),
-    FIELD(hf_worker_info, pid, INT),
-    FIELD(hf_worker_info, program, TEXT),
-    FIELD(hf_worker_info, serves, WORDS),
-    FIELD(hf_worker_info, threads, INT),
-    FIELD(hf_worker_info, live, BOOL),
-    FIELD(hf_worker_info, idle, BOOL),
-    FIELD(hf_worker_info, draining, BOOL),
-    FIELD(hf_worker_info, running, INT64),
-    FIELD(hf_worker_info, started_at, TIME),
-    FIELD(hf_worker_info, seen_at, TIME),
-    { NULL, HF__FIELD_TEXT, 0 },
+    FIELD(hf_worker_info, name, TEXT),     FIELD(hf_worker_info, host, TEXT),
+    FIELD(hf_worker_info, pid, INT),       FIELD(hf_worker_info, program, TEXT),
+    FIELD(hf_worker_info, serves, WORDS),  FIELD(hf_worker_info, threads, INT),
+    FIELD(hf_worker_info, live, BOOL),     FIELD(hf_worker_info, idle, BOOL),
+    FIELD(hf_worker_info, draining, BOOL), FIELD(hf_worker_info, running, INT64),
+    FIELD(hf_worker_info, stuck, INT),     FIELD(hf_worker_info, started_at, TIME),
+    FIELD(hf_worker_info, seen_at, TIME),  { NULL, HF__FIELD_TEXT, 0 },
 };
 
 const struct hf__field hf__tenant_fields[] = {

@@ -271,6 +271,8 @@ static void show_totals(struct view *view)
              measure->workers);
     show_one(view, "holdfast_worker_threads", "gauge", "Runs that they can work on at once.",
              measure->threads);
+    show_one(view, "holdfast_worker_threads_stuck", "gauge",
+             "Threads whose run is gone and that do not come back.", measure->stuck);
 }
 
 static void show_store(struct view *view)

@@ -10,17 +10,20 @@
 
 /* ---- Heartbeat ---- */
 
-enum { MOST_HELD = 1000 };
+enum { MOST_HELD = 1000, HAS_STUCK = 1 };
 
 struct beating {
     const char *worker;
     const char *runs; /* JSON */
+    int stuck;
 };
 
 static const struct hf__member beat_members[] = {
     HF__MEMBER(struct beating, worker, TEXT, "who holds the runs", .required = true),
     HF__MEMBER(struct beating, runs, JSON, "objects with id, version and lease_us",
                .required = true),
+    HF__MEMBER(struct beating, stuck, INT, "threads that the worker has given up",
+               .bit = HAS_STUCK),
     HF__MEMBERS_END,
 };
 
@@ -55,7 +58,10 @@ static hf_code beat(struct hf__request *request, hf_error *err)
     static const hf_held blank;
     hf_held *held = NULL;
     size_t count = 0;
-    hf_code code = hf__request_body(request, &beating, NULL, err);
+    unsigned given = 0;
+    hf_code code = hf__request_body(request, &beating, &given, err);
+    if (code == HF_OK)
+        code = hf__crew_check_stuck(beating.stuck, err);
     const struct hf__array runs = { "runs", beating.runs, held_members,
                                     &blank, sizeof blank, MOST_HELD };
     if (code == HF_OK)
@@ -63,7 +69,8 @@ static hf_code beat(struct hf__request *request, hf_error *err)
     if (code == HF_OK && count > 0)
         code = hf_heartbeat(request->client, held, count, err);
     if (code == HF_OK)
-        code = hf__crew_seen(request, beating.worker, count, err);
+        code = hf__crew_seen(request, beating.worker, count,
+                             given & HAS_STUCK ? &beating.stuck : NULL, err);
     if (code != HF_OK)
         return code;
     hf__buffer_add_text(&request->out, "{\"items\":[");

@@ -17,6 +17,7 @@ struct hf__crew {
     const char *host;
     const char *program;
     int threads;
+    int stuck;        /* threads that it has given up */
     const char *name; /* in the store; set by hf__crew_check */
 };
 
@@ -49,9 +50,11 @@ hf_code hf__crew_list(struct hf__request *request, const struct hf__crew *crew, 
                       hf_error *err);
 hf_code hf__crew_idle(struct hf__request *request, const struct hf__crew *crew, bool idle,
                       int64_t wait, hf_error *err);
-/* A sign of life by which it holds so many runs. */
+/* A sign of life by which it holds so many runs, and has lost so many threads. */
 hf_code hf__crew_seen(struct hf__request *request, const char *worker, size_t running,
-                      hf_error *err);
+                      const int *stuck, hf_error *err);
+/* How many threads may be said to be stuck. */
+hf_code hf__crew_check_stuck(int stuck, hf_error *err);
 hf_code hf__work_leave(struct hf__request *request, hf_error *err);
 extern const struct hf__member hf__work_leave_members[];
 

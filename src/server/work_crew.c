@@ -12,6 +12,7 @@
 
 #include <string.h>
 
+enum { MOST_STUCK = 1000000 };
 #define SILENCE HF_SECONDS(40) /* after its last request a worker counts as dead */
 
 char *hf__work_name(struct hf__request *request, const char *worker)
@@ -90,6 +91,7 @@ hf_code hf__crew_put(struct hf__request *request, const struct hf__crew *crew, i
     c[5] = hf__text(crew->program ? crew->program : "remote");
     c[6] = hf__number(crew->threads);
     c[7] = hf__number(wait + SILENCE);
+    c[8] = hf__number(crew->stuck);
     code = hf__ask_send(&ask, err);
     hf__ask_end(&ask);
     return code == HF_OK ? hf__fit_try_again(client->engine, tenants_text, serves, err) : code;
@@ -97,7 +99,8 @@ hf_code hf__crew_put(struct hf__request *request, const struct hf__crew *crew, i
 
 /* A sign of life. What is null stays as it was; `known`: the row is there. */
 static hf_code beat(struct hf__request *request, const char *name, struct hf__cell running,
-                    struct hf__cell idle, int64_t wait, bool *known, hf_error *err)
+                    struct hf__cell idle, struct hf__cell stuck, int64_t wait, bool *known,
+                    hf_error *err)
 {
     struct hf__ask ask;
     struct hf__cell *c = hf__ask_begin(&ask, request->client->engine, HF__STMT_BEAT_WORKER);
@@ -106,6 +109,7 @@ static hf_code beat(struct hf__request *request, const char *name, struct hf__ce
     c[2] = idle;
     c[3] = hf__number(false);
     c[4] = hf__number(wait + SILENCE);
+    c[5] = stuck;
     hf_code code = hf__ask_send(&ask, err);
     *known = code == HF_OK && ask.out.nrows > 0;
     hf__ask_end(&ask);
@@ -116,7 +120,7 @@ hf_code hf__crew_list(struct hf__request *request, const struct hf__crew *crew, 
                       hf_error *err)
 {
     bool known = false;
-    hf_code code = beat(request, crew->name, hf__null(), hf__null(), wait, &known, err);
+    hf_code code = beat(request, crew->name, hf__null(), hf__null(), hf__null(), wait, &known, err);
     return code == HF_OK && !known ? hf__crew_put(request, crew, wait, err) : code;
 }
 
@@ -124,16 +128,23 @@ hf_code hf__crew_idle(struct hf__request *request, const struct hf__crew *crew, 
                       int64_t wait, hf_error *err)
 {
     bool known;
-    return beat(request, crew->name, hf__null(), hf__number(idle), wait, &known, err);
+    return beat(request, crew->name, hf__null(), hf__number(idle), hf__null(), wait, &known, err);
+}
+
+hf_code hf__crew_check_stuck(int stuck, hf_error *err)
+{
+    return hf__check_range("\"stuck\"", stuck, 0, MOST_STUCK, err);
 }
 
 hf_code hf__crew_seen(struct hf__request *request, const char *worker, size_t running,
-                      hf_error *err)
+                      const int *stuck, hf_error *err)
 {
     bool known;
     const char *name = hf__work_name(request, worker);
-    return name ? beat(request, name, hf__number((int64_t)running), hf__null(), 0, &known, err)
-                : hf__nomem(err);
+    if (!name)
+        return hf__nomem(err);
+    return beat(request, name, hf__number((int64_t)running), hf__null(),
+                stuck ? hf__number(*stuck) : hf__null(), 0, &known, err);
 }
 
 /* ---- Leaving ---- */

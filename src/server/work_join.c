@@ -23,6 +23,7 @@ struct joining {
 
 const struct hf__member hf__work_join_members[] = {
     HF__CREW_MEMBERS(struct joining, crew),
+    HF__CREW_MEMBER(struct joining, crew, stuck, INT, "threads that it has given up; default 0"),
     HF__MEMBER(struct joining, settings, JSON,
                "settings of workflows by their names, as for putWorkflow"),
     HF__MEMBER(struct joining, schedules, JSON, "schedules by their names, as for putSchedule"),
@@ -253,6 +254,8 @@ hf_code hf__work_join(struct hf__request *request, hf_error *err)
     hf_code code = hf__request_body(request, &joining, NULL, err);
     if (code == HF_OK)
         code = hf__crew_check(request, &joining.crew, 1, err);
+    if (code == HF_OK)
+        code = hf__crew_check_stuck(crew->stuck, err);
     if (code == HF_OK)
         code = read_settings(request, &joining, &settings, err);
     if (code == HF_OK)

@@ -12,7 +12,9 @@
 #define PERIOD_LEAST HF_MILLISECONDS(10)
 #define ALARMED_AFTER HF_SECONDS(1) /* many lost leases make one beat, and short runs none */
 #define GRACE HF_SECONDS(10)        /* a worker is dead when three beats and this have passed */
-#define SCHEMA_CHECK_BEATS 10       /* beats between looks at the schema's version */
+#define STUCK_AFTER                                                                                \
+    HF_SECONDS(10)            /* a handler that hears that its run is gone should be back by then */
+#define SCHEMA_CHECK_BEATS 10 /* beats between looks at the schema's version */
 
 int64_t hf__beat_period(const hf_worker *worker)
 {
@@ -24,11 +26,22 @@ int64_t hf__beat_period(const hf_worker *worker)
 
 /* ---- The worker's row ---- */
 
-static int64_t time_to_live(hf_worker *worker, int *held)
+/* Handlers whose runs are gone, and that have not come back. worker->lock is held. */
+static int count_stuck(const hf_worker *worker)
+{
+    int count = 0;
+    int64_t before = hf__monotonic_us() - STUCK_AFTER;
+    for (const hf_ctx *turn = worker->held; turn; turn = turn->older)
+        count += turn->state == HF__TURN_RUNNING && turn->lost_at && turn->lost_at < before;
+    return count;
+}
+
+static int64_t time_to_live(hf_worker *worker, int *held, int *stuck)
 {
     pthread_mutex_lock(&worker->lock);
     int64_t ttl = 3 * (worker->heartbeat ? worker->heartbeat : PERIOD_MOST) + GRACE;
     *held = worker->held_count;
+    *stuck = count_stuck(worker);
     pthread_mutex_unlock(&worker->lock);
     return ttl;
 }
@@ -39,8 +52,9 @@ static hf_code say(hf_worker *worker, bool *known, hf_error *err)
     struct hf__arena arena = { 0 };
     struct hf__table params, found;
     int held;
-    int64_t ttl = time_to_live(worker, &held);
-    hf__table_init(&params, &arena, 5);
+    int stuck;
+    int64_t ttl = time_to_live(worker, &held, &stuck);
+    hf__table_init(&params, &arena, 6);
     hf__table_init(&found, &arena, 1);
     struct hf__cell *row = hf__table_add(&params);
     row[0] = hf__text(worker->name);
@@ -48,6 +62,7 @@ static hf_code say(hf_worker *worker, bool *known, hf_error *err)
     row[2] = hf__number(atomic_load(&worker->idle));
     row[3] = hf__number(atomic_load(&worker->draining));
     row[4] = hf__number(ttl);
+    row[5] = hf__number(stuck);
     hf_code code = params.failed ? hf__nomem(err) : HF_OK;
     if (code == HF_OK)
         code = hf__worker_query(worker, HF__STMT_BEAT_WORKER, &params, &found, err);

@@ -66,7 +66,7 @@ hf_code hf__identity_register(hf_worker *worker, hf_error *err)
 {
     struct hf__arena arena = { 0 };
     struct hf__table params;
-    hf__table_init(&params, &arena, 8);
+    hf__table_init(&params, &arena, 9);
     struct hf__cell *row = hf__table_add(&params);
     row[0] = hf__text(worker->name);
     row[1] = hf__text(worker->tenants_json);
@@ -76,6 +76,7 @@ hf_code hf__identity_register(hf_worker *worker, hf_error *err)
     row[5] = hf__text(hf_library_version());
     row[6] = hf__number(worker->threads);
     row[7] = hf__number(FIRST_TTL + 3 * worker->heartbeat);
+    row[8] = hf__number(0);
     hf_code code = params.failed ? hf__nomem(err) : HF_OK;
     if (code == HF_OK)
         code = hf__worker_query(worker, HF__STMT_PUT_WORKER, &params, NULL, err);

@@ -25,6 +25,7 @@ void hf__turn_lose(hf_ctx *turn, hf_code code)
     uint64_t one = 1;
     if (!atomic_compare_exchange_strong(&turn->lost, &held, (int)code))
         return;
+    turn->lost_at = hf__monotonic_us();
     if (turn->wake_fd >= 0 && write(turn->wake_fd, &one, sizeof one) < 0)
         return; /* the counter is full: it is awake already */
 }

@@ -110,7 +110,8 @@ struct hf_ctx {
     int wake_fd;         /* told when `lost` changes; -1: nobody waits */
     int64_t extended_at; /* monotonic us of the claim or the last heartbeat */
     int64_t
-        granted_at; /* monotonic us at which the last of them was sent that the store answered */
+        granted_at;  /* monotonic us at which the last of them was sent that the store answered */
+    int64_t lost_at; /* monotonic us; 0: it is not lost */
     bool alone;
 
     atomic_int lost;        /* hf_code; HF_OK while held */

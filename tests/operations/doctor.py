@@ -175,6 +175,16 @@ def a_dead_worker_that_holds_runs(p):
 
 
 @case("sqlite", "postgres")
+def a_worker_whose_threads_are_all_stuck(p):
+    fields = "name, tenants, serves, host, pid, program, threads, running, started_at, seen_at, expires_at, stuck"
+    for name, running, stuck in (("busy", 2, 0), ("half", 2, 1)):
+        p.sql(f"INSERT INTO {p.prefix}worker ({fields}) VALUES ('{name}', '[]', '[]', 'h', 1, 'p', 2, {running}, 0, 0, 9000000000000000, {stuck})")
+    p.healthy()
+    p.sql(f"INSERT INTO {p.prefix}worker ({fields}) VALUES ('hung', '[]', '[]', 'h', 1, 'p', 2, 0, 0, 0, 9000000000000000, 2)")
+    p.finds("threads", "hung is live, but 2 of its handlers do not return")
+
+
+@case("sqlite", "postgres")
 def runs_that_wait_for_a_worker_whose_code_fits(p):
     script = pathlib.Path(p.directory) / "deploy.sh"
 
@@ -239,6 +249,17 @@ def a_log_that_a_reader_keeps_from_being_copied_back(p):
     p.program("trigger", "fill.v1", "--lines", large)
     p.finds("log", "MiB")
     reader.close()
+
+
+@case("sqlite")
+def files_that_every_user_of_the_machine_may_open(p):
+    p.healthy()
+    for suffix in ("", "-lock"):
+        path = pathlib.Path(f"{p.store.path}{suffix}")
+        path.chmod(0o644)
+        check(p.finds("rights", str(path))["level"] == "warning", "whoever reads it has the secrets, or the lock")
+        path.chmod(0o600)
+    p.healthy()
 
 
 def a_disk_with_little_room(directory, _server):

@@ -268,7 +268,6 @@ def others(server, directory):
 @case
 def a_worker_that_watches_hears_of_a_cancel_whoever_says_it(server, hand):
     begin(hand, lease="1h")
-    threads = server.threads()
     for name, cancel in others(server, server.process.errors.parent):
         runs = [hand.trigger("work.v1") for _ in range(2)]
         held = hand.claim(limit=2)
@@ -285,7 +284,24 @@ def a_worker_that_watches_hears_of_a_cancel_whoever_says_it(server, hand):
         hand.on(next(claim for claim in held if claim["run"]["id"] == runs[1]), "commit", turn="succeed")
         second.join()
         check(not_meant == [[]], (name, not_meant))
-    check(server.threads() <= threads + 2, "who waits costs no thread")
+
+
+@case
+def watches_that_wait_cost_no_thread(server, hand):
+    begin(hand)
+    before = server.threads()
+    workers = [Hand(server.port, f"w{i}") for i in range(40)]
+    waiting = [in_background(lambda worker=worker: watch(worker)) for worker in workers]
+    wait_until(lambda: "holdfast_http_requests_parked 40" in hand.get("/metrics").text, "they wait")
+    now = server.threads()
+    check(now < before + 20, f"{now} threads, {before} before")
+    for i in range(40):
+        run = hand.trigger("work.v1")
+        check(Hand(server.port, f"w{i}").hold()["run"]["id"] == run, "held")
+        hand.post(f"/v1/runs/{run}/cancel")
+    for answers, thread in waiting:
+        thread.join()
+        check(len(answers[0]) == 1, answers)
 
 
 @case
@@ -299,6 +315,25 @@ def a_cancel_just_before_the_watch_is_told_and_so_is_the_next_one(server, hand):
     check(hand.hold()["run"]["id"] == run, "held again")
     hand.post(f"/v1/runs/{run}/cancel")
     check(watch(hand) == [run], "cancelled again")
+
+
+@case
+def threads_that_are_stuck_are_seen(server, hand):
+    begin(hand)
+    hand.work("join", {"workflows": ["work.v1"], "threads": 2})
+    stuck = lambda: [(worker["name"], worker["stuck"]) for worker in hand.crew()]  # noqa: E731
+    check(stuck() == [("default/w1", 0)], stuck())
+    check(hand.work("heartbeat", {"runs": [], "stuck": 2}).status == 200, "said")
+    hand.work("heartbeat", {"runs": []})
+    hand.claim()
+    check(stuck() == [("default/w1", 2)], "it stays until another number is said")
+    check("2 stuck" in server.program("workers").stdout, server.program("workers").stdout)
+    check("holdfast_worker_threads_stuck 2" in hand.get("/metrics").text, "a metric")
+    check(hand.work("heartbeat", {"runs": [], "stuck": -1}).status == 400, "not below 0")
+    hand.work("join", {"workflows": ["work.v1"], "stuck": 1})
+    check(stuck() == [("default/w1", 1)], stuck())
+    hand.work("heartbeat", {"runs": [], "stuck": 0})
+    check(stuck() == [("default/w1", 0)] and "stuck" not in server.program("workers").stdout, "none")
 
 
 @case

@@ -405,6 +405,59 @@ static void a_lost_run_is_told_to_its_handler_by_the_heartbeat(void **state)
     world_expect_result(id, "\"by another\"");
 }
 
+static hf_code heed_nothing(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    atomic_int *calls = arg;
+    (void)ctx, (void)input, (void)err;
+    atomic_store(calls, 1);
+    world_await(calls, 2);
+    return HF_OK;
+}
+
+/* As if the run were gone for so long. */
+static bool grow_older(int64_t by)
+{
+    pthread_mutex_lock(&world.worker->lock);
+    hf_ctx *turn = world.worker->held;
+    bool lost = turn && turn->lost_at;
+    if (lost)
+        turn->lost_at -= by;
+    pthread_mutex_unlock(&world.worker->lock);
+    return lost;
+}
+
+static int count_stuck(void)
+{
+    hf_worker_list *workers = NULL;
+    assert_ok(hf__beat_say(world.worker, NULL));
+    assert_ok(hf_workers(world.client, &workers, NULL));
+    assert_int_equal(workers->count, 1);
+    int stuck = workers->items[0].stuck;
+    hf_worker_list_free(workers);
+    return stuck;
+}
+
+static void a_handler_that_does_not_return_when_its_run_is_gone_is_stuck(void **state)
+{
+    atomic_int calls = 0;
+    (void)state;
+    world_handle("shop.deaf.v1", heed_nothing, &calls);
+    world_define("shop.deaf.v1", 0, 0, 0);
+    world_start();
+    hf_id id = world_trigger("shop.deaf.v1", NULL);
+    world_await(&calls, 1);
+    assert_int_equal(count_stuck(), 0);
+    assert_ok(hf_change_run(world.client, id, HF_CANCEL, NULL, NULL));
+    while (!grow_older(0))
+        world_sleep(HF_MILLISECONDS(1));
+    assert_int_equal(count_stuck(), 0);
+    assert_true(grow_older(HF_SECONDS(11)));
+    assert_int_equal(count_stuck(), 1);
+    atomic_store(&calls, 2);
+    while (count_stuck() != 0)
+        world_sleep(HF_MILLISECONDS(1));
+}
+
 static void a_cancelled_run_is_told_to_its_handler(void **state)
 {
     atomic_int told = 0;
@@ -646,6 +699,7 @@ int main(int argc, char **argv)
         TEST(a_run_past_its_deadline_fails_without_handler),
         TEST(a_deadline_that_passes_stops_the_handler_and_fails_the_run),
         TEST(a_lost_run_is_told_to_its_handler_by_the_heartbeat),
+        TEST(a_handler_that_does_not_return_when_its_run_is_gone_is_stuck),
         TEST(a_cancelled_run_is_told_to_its_handler),
         TEST(a_long_run_keeps_its_lease),
         TEST(a_run_whose_holder_died_runs_again),

@@ -37,15 +37,15 @@ SELECT w.tenant_id, w.tenant, w.name, w.paused, d.due, d.delayed, d.leased, f.fa
 -- by the one of outbox over what is not published. Serves: metrics, top, doctor.
 -- takes: one (most int)
 -- gives: (mail bigint, dead_letters bigint, undelivered bigint, oldest bigint, workers bigint, threads bigint,
---   running bigint, now bigint)
+--   running bigint, now bigint, stuck bigint)
 SELECT (SELECT coalesce(sum(x.pieces), 0)
           FROM (SELECT coalesce(s.ends, 1) AS pieces FROM holdfast.signal s WHERE s.consumed_at IS NULL LIMIT $1) x),
        (SELECT count(*) FROM (SELECT 1 FROM holdfast.dead_letter l LIMIT $1) x),
-       u.count, u.oldest, w.live, w.threads, w.running, holdfast.now()
+       u.count, u.oldest, w.live, w.threads, w.running, holdfast.now(), w.stuck
   FROM (SELECT count(*) AS count, min(x.created_at) AS oldest
           FROM (SELECT o.created_at FROM holdfast.outbox o WHERE o.published_at IS NULL LIMIT $1) x) u
  CROSS JOIN (SELECT count(*) AS live, coalesce(sum(x.threads), 0)::bigint AS threads,
-                   coalesce(sum(x.running), 0)::bigint AS running
+                   coalesce(sum(x.running), 0)::bigint AS running, coalesce(sum(x.stuck), 0)::bigint AS stuck
               FROM holdfast.worker x WHERE x.expires_at > holdfast.now()) w;
 
 -- name: measure_mail

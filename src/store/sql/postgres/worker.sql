@@ -1,20 +1,22 @@
 -- name: put_worker
 -- Registers a worker, or renews what it says of itself. It is dead when ttl has passed without a beat. Serves: worker
 -- start.
--- takes: one (name text, tenants text, serves text, host text, pid int, program text, threads int, ttl bigint)
+-- takes: one (name text, tenants text, serves text, host text, pid int, program text, threads int, ttl bigint,
+--   stuck int)
 -- gives: nothing
-INSERT INTO holdfast.worker (name, tenants, serves, host, pid, program, threads, started_at, seen_at, expires_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, holdfast.now(), holdfast.now(), holdfast.now() + $8)
+INSERT INTO holdfast.worker (name, tenants, serves, host, pid, program, threads, started_at, seen_at, expires_at, stuck)
+VALUES ($1, $2, $3, $4, $5, $6, $7, holdfast.now(), holdfast.now(), holdfast.now() + $8, $9)
 ON CONFLICT (name) DO UPDATE SET tenants = EXCLUDED.tenants, serves = EXCLUDED.serves, host = EXCLUDED.host,
     pid = EXCLUDED.pid, program = EXCLUDED.program, threads = EXCLUDED.threads, draining = false, idle = false,
-    started_at = EXCLUDED.started_at, seen_at = EXCLUDED.seen_at, expires_at = EXCLUDED.expires_at;
+    started_at = EXCLUDED.started_at, seen_at = EXCLUDED.seen_at, expires_at = EXCLUDED.expires_at, stuck = EXCLUDED.stuck;
 
 -- name: beat_worker
 -- A worker's sign of life. Nothing given back: it was forgotten and must register again. A null stays as it was.
 -- Serves: worker heartbeat, going to sleep, waking up.
--- takes: one (name text, running int, idle bool, draining bool, ttl bigint)
+-- takes: one (name text, running int, idle bool, draining bool, ttl bigint, stuck int)
 -- gives: (name text)
-UPDATE holdfast.worker w SET running = coalesce($2, w.running), idle = coalesce($3, w.idle), draining = $4, seen_at = holdfast.now(), expires_at = holdfast.now() + $5
+UPDATE holdfast.worker w SET running = coalesce($2, w.running), idle = coalesce($3, w.idle), draining = $4, seen_at = holdfast.now(), expires_at = holdfast.now() + $5,
+       stuck = coalesce($6, w.stuck)
  WHERE w.name = $1 RETURNING w.name;
 
 -- name: remove_worker
@@ -94,9 +96,9 @@ UPDATE holdfast.run r SET run_at = least(r.run_at, t.now), unfit_pause = NULL
 -- All workers that serve a tenant, the live ones first. Serves: workers.
 -- takes: one (tenant text)
 -- gives: (name text, tenants text, serves text, host text, pid int, program text, threads int, running int, idle
---   bool, draining bool, started_at bigint, seen_at bigint, live bool)
+--   bool, draining bool, started_at bigint, seen_at bigint, live bool, stuck int)
 SELECT w.name, w.tenants, w.serves, w.host, w.pid, w.program, w.threads, w.running, w.idle, w.draining, w.started_at,
-       w.seen_at, w.expires_at > holdfast.now()
+       w.seen_at, w.expires_at > holdfast.now(), w.stuck
   FROM holdfast.worker w
  WHERE strpos(w.tenants, '"*"') > 0 OR strpos(w.tenants, '"' || $1::text || '"') > 0
  ORDER BY w.expires_at > holdfast.now() DESC, w.name LIMIT 10000;

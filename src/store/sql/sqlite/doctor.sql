@@ -12,6 +12,14 @@ SELECT w.name, count(*), max(h.run_at)
  WHERE h.status = 1 AND w.expires_at <= holdfast_now()
  GROUP BY w.name ORDER BY w.name;
 
+-- name: find_stuck
+-- Live workers whose threads are all stuck. Serves: doctor.
+-- takes: nothing
+-- gives: (worker text, stuck int, threads int)
+SELECT w.name, w.stuck, w.threads FROM worker w
+ WHERE w.stuck > 0 AND w.stuck >= w.threads AND w.expires_at > holdfast_now()
+ ORDER BY w.name LIMIT 1000;
+
 -- name: missing_guards
 -- Triggers that keep the journal append-only and are not there. Serves: doctor.
 -- takes: nothing

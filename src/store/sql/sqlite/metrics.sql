@@ -37,7 +37,7 @@ SELECT w.tenant_id, n.name, w.name, w.paused,
 -- by the one of outbox over what is not published. Serves: metrics, top, doctor.
 -- takes: one (most int)
 -- gives: (mail bigint, dead_letters bigint, undelivered bigint, oldest bigint, workers bigint, threads bigint,
---   running bigint, now bigint)
+--   running bigint, now bigint, stuck bigint)
 SELECT (SELECT coalesce(sum(x.pieces), 0)
           FROM (SELECT coalesce(s.ends, 1) AS pieces FROM signal s INDEXED BY signal_mailbox
                  WHERE s.consumed_at IS NULL LIMIT ?1) x),
@@ -48,7 +48,7 @@ SELECT (SELECT coalesce(sum(x.pieces), 0)
        (SELECT count(*) FROM worker x WHERE x.expires_at > holdfast_now()),
        (SELECT coalesce(sum(x.threads), 0) FROM worker x WHERE x.expires_at > holdfast_now()),
        (SELECT coalesce(sum(x.running), 0) FROM worker x WHERE x.expires_at > holdfast_now()),
-       holdfast_now();
+       holdfast_now(), (SELECT coalesce(sum(x.stuck), 0) FROM worker x WHERE x.expires_at > holdfast_now());
 
 -- name: measure_mail
 -- How much mail that no run has taken and how many dead letters each workflow has, of all tenants; no more than `most` of

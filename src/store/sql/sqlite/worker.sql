@@ -1,20 +1,22 @@
 -- name: put_worker
 -- Registers a worker, or renews what it says of itself. It is dead when ttl has passed without a beat. Serves: worker
 -- start.
--- takes: one (name text, tenants text, serves text, host text, pid int, program text, threads int, ttl bigint)
+-- takes: one (name text, tenants text, serves text, host text, pid int, program text, threads int, ttl bigint,
+--   stuck int)
 -- gives: nothing
-INSERT INTO worker (name, tenants, serves, host, pid, program, threads, started_at, seen_at, expires_at)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, holdfast_now(), holdfast_now(), holdfast_now() + ?8)
+INSERT INTO worker (name, tenants, serves, host, pid, program, threads, started_at, seen_at, expires_at, stuck)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, holdfast_now(), holdfast_now(), holdfast_now() + ?8, ?9)
 ON CONFLICT (name) DO UPDATE SET tenants = excluded.tenants, serves = excluded.serves, host = excluded.host,
     pid = excluded.pid, program = excluded.program, threads = excluded.threads, draining = 0, idle = 0,
-    started_at = excluded.started_at, seen_at = excluded.seen_at, expires_at = excluded.expires_at;
+    started_at = excluded.started_at, seen_at = excluded.seen_at, expires_at = excluded.expires_at, stuck = excluded.stuck;
 
 -- name: beat_worker
 -- A worker's sign of life. Nothing given back: it was forgotten and must register again. A null stays as it was.
 -- Serves: worker heartbeat, going to sleep, waking up.
--- takes: one (name text, running int, idle bool, draining bool, ttl bigint)
+-- takes: one (name text, running int, idle bool, draining bool, ttl bigint, stuck int)
 -- gives: (name text)
-UPDATE worker SET running = coalesce(?2, running), idle = coalesce(?3, idle), draining = ?4, seen_at = holdfast_now(), expires_at = holdfast_now() + ?5
+UPDATE worker SET running = coalesce(?2, running), idle = coalesce(?3, idle), draining = ?4, seen_at = holdfast_now(), expires_at = holdfast_now() + ?5,
+       stuck = coalesce(?6, stuck)
  WHERE name = ?1 RETURNING name;
 
 -- name: remove_worker
@@ -82,9 +84,9 @@ UPDATE run SET run_at = min(run_at, holdfast_now()), unfit_pause = NULL
 -- All workers that serve a tenant, the live ones first. Serves: workers.
 -- takes: one (tenant text)
 -- gives: (name text, tenants text, serves text, host text, pid int, program text, threads int, running int, idle
---   bool, draining bool, started_at bigint, seen_at bigint, live bool)
+--   bool, draining bool, started_at bigint, seen_at bigint, live bool, stuck int)
 SELECT name, tenants, serves, host, pid, program, threads, running, idle, draining, started_at, seen_at,
-       expires_at > holdfast_now()
+       expires_at > holdfast_now(), stuck
   FROM worker WHERE instr(tenants, '"*"') > 0 OR instr(tenants, '"' || ?1 || '"') > 0
  ORDER BY expires_at > holdfast_now() DESC, name LIMIT 10000;
 

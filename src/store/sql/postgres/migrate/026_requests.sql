@@ -13,3 +13,5 @@ CREATE UNIQUE INDEX CONCURRENTLY event_request ON holdfast.event (run_id, versio
 DROP INDEX CONCURRENTLY IF EXISTS holdfast.run_cancelled;
 ;;
 CREATE INDEX CONCURRENTLY run_cancelled ON holdfast.run (tenant_id, finished_at) WHERE status + 0 = 6;
+;;
+ALTER TABLE holdfast.worker ADD COLUMN IF NOT EXISTS stuck int NOT NULL DEFAULT 0; -- threads whose run is gone and that do not come back

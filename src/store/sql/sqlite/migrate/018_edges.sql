@@ -9,6 +9,8 @@ CREATE UNIQUE INDEX event_request ON event (run_id, version, request) WHERE requ
 -- What was cancelled a moment ago, for those who held it: said in a form that only they use, so that nothing else is planned with it.
 CREATE INDEX run_cancelled ON run (tenant_id, finished_at) WHERE status + 0 = 6;
 
+ALTER TABLE worker ADD COLUMN stuck INTEGER NOT NULL DEFAULT 0; -- threads whose run is gone and that do not come back
+
 -- ---- Runs that wait for a worker whose code fits their history ----
 
 ALTER TABLE run ADD COLUMN unfit_since INTEGER; -- since when no worker's code has fitted; null: the last one's did
