@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """What a server is, each of which can be switched off: API, dashboard, worker, dispatcher; and how many it serves. F11, F12."""
 
+import fcntl
 import http.server
 import sys
 import threading
 
 from scene import HOST, Client, Raw, Server, check, make_store, run_program, wait_until
+from processes import Skipped
 from runner import Runner
 from stores import make_database
 
@@ -42,6 +44,21 @@ def a_server_makes_its_store(directory, _):
     url = f"sqlite:{directory}/new.db" if KIND == "sqlite" else make_database()[1]
     with Server(directory, url, "--no-worker") as server:
         check(Client(server.port).get("/v1/runs").json["items"] == [], "it has no runs")
+
+
+@case
+def a_lock_that_somebody_keeps_is_told_and_the_server_goes_on(directory, url):
+    if KIND != "sqlite":
+        raise Skipped("there is no such file")
+    with Server(directory, f"{url}?lock_timeout=300ms", "--no-worker") as server:
+        client = server.client
+        client.put("/v1/workflows/idle.v1", {})
+        with open(f"{url.removeprefix('sqlite:')}-lock", "rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            answer = client.post("/v1/runs", {"workflow": "idle.v1"})
+            check((answer.status, answer.problem) == (503, "unavailable"), answer.text)
+            check(client.get("/v1/runs").json["items"] == [], "what only reads goes on")
+        check(client.post("/v1/runs", {"workflow": "idle.v1"}).status in (200, 201, 202), "and so does the rest")
 
 
 def emit(client):
