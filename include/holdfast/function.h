@@ -53,7 +53,9 @@ typedef struct hf_step_options {
     int max_attempts;   /* default 0: as many as the run itself may have */
     int64_t retry_base; /* us before the second attempt, doubled each time; default 1 s */
     int64_t retry_cap;  /* default 5 min */
-    int64_t timeout;    /* us for one attempt; 0: none. What comes later counts as failed */
+    int64_t
+        timeout; /* us for one attempt; 0: none. What comes later counts as failed, and a handler that does not come back
+                           is left behind: what it calls then is refused */
     /* us for which failures may put off the next attempt (hf_step_failure.retry_after) without using up attempts, from the first
      * of them on; default 1 h, 0: no limit */
     int64_t retry_after_limit;

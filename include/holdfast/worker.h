@@ -49,7 +49,9 @@ typedef enum hf_worker_event_kind {
     HF_WORKER_STORE_LOST,   /* the store went away; the worker goes on trying */
     HF_WORKER_STORE_BACK,
     HF_WORKER_DRAINING,
-    HF_WORKER_STOPPED
+    HF_WORKER_STOPPED,
+    HF_WORKER_THREAD_LOST, /* its handler does not come back, although its step or run is over: another took its place */
+    HF_WORKER_THREAD_BACK /* it did: what it says counts for nothing */
 } hf_worker_event_kind;
 
 typedef struct hf_worker_event {
@@ -73,7 +75,8 @@ typedef struct hf_worker_options {
     int version;      /* HF_WORKER_OPTIONS_VERSION */
     const char *name; /* unique; default host:pid:random */
     int threads;      /* handlers at once, at most HF_MAX_THREADS; default 2 x cores, at least 4 */
-    /* Served workflows, "billing." or "billing.*"; default: those of the handlers. */
+    /* Claimed workflows, "billing." or "billing.*", and what has no handler fails; default: those of the handlers, as far as they
+     * begin as the environment's WORKER_TYPE_PREFIXES (separated by commas) says, if it says anything. */
     const char *const *prefixes;
     size_t prefix_count;
     const char *const *tenants; /* served tenants; default: the client's own; "*": all */

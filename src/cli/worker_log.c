@@ -21,6 +21,9 @@ static const struct event_name {
     [HF_WORKER_STORE_BACK] = { "store_back", "store is back", false, true },
     [HF_WORKER_DRAINING] = { "draining", "worker stops when its runs have ended", false, false },
     [HF_WORKER_STOPPED] = { "stopped", "worker stopped", false, false },
+    [HF_WORKER_THREAD_LOST] = { "thread_lost",
+                                "thread lost to a handler that does not come back:", true, true },
+    [HF_WORKER_THREAD_BACK] = { "thread_back", "thread came back from", true, true },
 };
 
 static const struct event_name unknown_event = { "unknown", "unknown event", false, true };

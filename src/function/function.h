@@ -43,7 +43,10 @@ struct hf__function {
     struct hf__idmap ends; /* of children, as earlier waits have told them: run -> hf_child_end */
     struct hf__idmap versions; /* by change: what hf_version has answered */
     const char *open;          /* the step that has begun and not ended; NULL: none, or by_name */
-    bool *taken;               /* mail that calls of this turn have taken */
+    hf_step
+        open_step; /* the same, as it began, with options that do not lie in the handler's frame */
+    hf_step_options open_options;
+    bool *taken;  /* mail that calls of this turn have taken */
     bool apart;   /* ends were taken one by one: others that shared their row lie elsewhere now */
     bool by_name; /* calls may come in any order */
     bool met_failure; /* the last call told of a failure that every replay meets again */
@@ -73,6 +76,9 @@ hf_code hf__function_misfit(hf_ctx *ctx, const char *fmt, ...)
 hf_code hf__function_outcome(hf_ctx *ctx, hf_code code, hf_error *err);
 /* Whether the handler gave up because of a failure that is remembered: to try the run again would be in vain. */
 bool hf__function_is_hopeless(const hf_ctx *ctx, hf_code code);
+/* Ends the open step as late in place of a handler that does not: HF_SUSPENDED, with a transition that remembers the failure, or
+ * why not. */
+hf_code hf__function_end_late(hf_ctx *ctx);
 /* The step on whose failure it gave up; NULL: there is none. */
 const struct hf__entry *hf__function_failure(const hf_ctx *ctx, hf_code code);
 /* The handler came to its end for another reason than the failure that it was told of last. */

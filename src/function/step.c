@@ -72,14 +72,31 @@ static bool begin_attempt(hf_step *step)
     return true;
 }
 
+/* The worker keeps its limit, too, if the handler does not come back. */
 static void open_step(const hf_step *step)
 {
-    step->ctx->function->open = step->name;
+    hf_ctx *ctx = step->ctx;
+    struct hf__function *function = ctx->function;
+    function->open = step->name;
+    if (step->deadline == INT64_MAX)
+        return;
+    const hf_step_options *options = options_of(step);
+    function->open_options = plain;
+    function->open_options.max_attempts = options->max_attempts;
+    function->open_options.retry_base = options->retry_base;
+    function->open_options.retry_cap = options->retry_cap;
+    function->open_options.timeout = options->timeout;
+    function->open_step = *step;
+    function->open_step.options = &function->open_options;
+    atomic_store(&ctx->step_ends, step->deadline);
+    if (atomic_load(&ctx->leavable))
+        hf__stuck_expect(ctx->worker, step->deadline + ctx->worker->step_grace);
 }
 
 static void close_step(hf_ctx *ctx)
 {
     ctx->function->open = NULL;
+    atomic_store(&ctx->step_ends, 0);
 }
 
 /* HF_OK: an attempt may begin. */
@@ -255,15 +272,42 @@ static hf_code end_failed(hf_step *step, const hf_step_failure *failure)
     return wait_for_attempt(step, &failed, failed.until);
 }
 
+static void say_late(const hf_step *step, char message[96])
+{
+    char limit[HF__DURATION_TEXT];
+    hf__duration_format(options_of(step)->timeout, limit);
+    snprintf(message, 96, "the step took longer than its limit of %s", limit);
+}
+
 static hf_code end_late(hf_step *step)
 {
-    char limit[HF__DURATION_TEXT], message[96];
+    char message[96];
     hf_step_failure late = HF_STEP_FAILURE_INIT;
-    hf__duration_format(options_of(step)->timeout, limit);
-    snprintf(message, sizeof message, "the step took longer than its limit of %s", limit);
+    say_late(step, message);
     late.code = HF_TIMEOUT;
     late.message = message;
     return end_failed(step, &late);
+}
+
+/* The handler is not there to be told of a failure for good: the run is due at once, and the next replay tells it. */
+hf_code hf__function_end_late(hf_ctx *ctx)
+{
+    char message[96];
+    struct hf__function *function = ctx->function;
+    if (!function || !function->open || function->over != HF_OK)
+        return HF_TIMEOUT;
+    hf_step *step = &function->open_step;
+    struct hf__record late = { .status = HF__ENTRY_WAITING,
+                               .error = message,
+                               .code = hf_code_name(HF_TIMEOUT),
+                               .attempt = step->attempt };
+    int64_t now = hf__function_now(ctx), delay = next_delay(step, HF_TIMEOUT);
+    say_late(step, message);
+    if (delay < 0)
+        late.status = HF__ENTRY_FAILED;
+    else
+        late.until = hf__function_later(now, delay);
+    return wait_for_attempt(step, &late, delay < 0 ? now : late.until);
 }
 
 static hf_code end_done(hf_step *step, const char *json)

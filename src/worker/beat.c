@@ -26,10 +26,11 @@ int64_t hf__beat_period(const hf_worker *worker)
 
 /* ---- The worker's row ---- */
 
-/* Handlers whose runs are gone, and that have not come back. worker->lock is held. */
+/* Threads that were written off, and handlers whose runs are gone and that have not come back all the same. worker->lock is
+ * held. */
 static int count_stuck(const hf_worker *worker)
 {
-    int count = 0;
+    int count = worker->abandoned;
     int64_t before = hf__monotonic_us() - STUCK_AFTER;
     for (const hf_ctx *turn = worker->held; turn; turn = turn->older)
         count += turn->state == HF__TURN_RUNNING && turn->lost_at && turn->lost_at < before;

@@ -6,9 +6,12 @@
 #include "function/function.h"
 #include "util/error.h"
 
-/* worker->lock is held. */
-static void let_go(hf_worker *worker, hf_ctx *turn)
+void hf__turn_let_go(hf_ctx *turn)
 {
+    hf_worker *worker = turn->worker;
+    if (turn->gone)
+        return;
+    turn->gone = true;
     if (turn->newer)
         turn->newer->older = turn->older;
     else
@@ -31,9 +34,10 @@ void hf__turn_release(hf_ctx *turn)
     struct hf__arena arena = { 0 };
     pthread_mutex_lock(&worker->lock);
     bool last = --turn->users == 0;
+    if (last || (turn->state == HF__TURN_ABANDONED && turn->answered))
+        hf__turn_let_go(turn); /* its memory stays until its handler comes back */
     if (last) {
         hf__function_free(turn);
-        let_go(worker, turn);
         arena = turn->arena; /* the turn itself may be gone once the lock is */
     }
     bool empty = last && --haul->left == 0;
@@ -130,6 +134,9 @@ static void decided(struct hf__op *op, void *arg)
         }
     }
     report(turn, op->code);
+    pthread_mutex_lock(&turn->worker->lock);
+    turn->answered = true;
+    pthread_mutex_unlock(&turn->worker->lock);
     hf__turn_release(turn);
 }
 

@@ -3,6 +3,7 @@
 #include "worker/worker.h"
 
 #include "util/clock.h"
+#include "worker/gate.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -29,7 +30,7 @@ static void watch(hf_worker *worker, int64_t until)
 static void await_stop(hf_worker *worker)
 {
     while (!atomic_load(&worker->stop_calls))
-        watch(worker, INT64_MAX);
+        watch(worker, hf__stuck_look(worker));
 }
 
 /* Those that wait, in their order; `untried`: but for those that failed before, since to give a run back forgets its
@@ -110,7 +111,8 @@ static bool await_drained(hf_worker *worker, int64_t limit, bool hurry_on_second
         if (hf__monotonic_us() >= until ||
             (hurry_on_second_stop && atomic_load(&worker->stop_calls) > 1))
             return false;
-        watch(worker, until);
+        int64_t next = hf__stuck_look(worker);
+        watch(worker, next < until ? next : until);
     }
     return true;
 }
@@ -132,6 +134,7 @@ static hf_ctx *abandon_one(hf_worker *worker)
     while (turn && turn->state != HF__TURN_RUNNING)
         turn = turn->older;
     if (turn) {
+        (void)hf__gate_shut(turn); /* a call that is under way is refused by the store */
         turn->state = HF__TURN_ABANDONED;
         turn->users++;
         worker->abandoned++;

@@ -3,7 +3,6 @@
 #include "worker/worker.h"
 
 #include "client/client.h"
-#include "util/alloc.h"
 #include "util/error.h"
 #include "util/thread.h"
 
@@ -73,25 +72,6 @@ static hf_code prepare(hf_worker *worker, hf_error *err)
     return code;
 }
 
-/* A hand keeps the caller's signal mask: handlers may start programs, which inherit it. */
-static bool start_hand(hf_worker *worker, struct hf__hand *hand)
-{
-    hand->worker = hf__worker_ref(worker);
-    atomic_fetch_add(&worker->master_users, 1);
-    pthread_mutex_lock(&worker->lock);
-    worker->hands_alive++;
-    pthread_mutex_unlock(&worker->lock);
-    if (pthread_create(&hand->thread, NULL, hf__hand_main, hand) == 0)
-        return true;
-    pthread_mutex_lock(&worker->lock);
-    worker->hands_alive--;
-    pthread_mutex_unlock(&worker->lock);
-    atomic_fetch_sub(&worker->master_users, 1);
-    hf__worker_unref(worker);
-    hand->worker = NULL;
-    return false;
-}
-
 /* What a start has brought to life. */
 struct crew {
     bool claimer;
@@ -100,11 +80,8 @@ struct crew {
 
 static hf_code start(hf_worker *worker, struct crew *crew, hf_error *err)
 {
-    worker->hands = hf__calloc((size_t)worker->threads, sizeof *worker->hands);
-    if (!worker->hands)
-        return hf__nomem(err);
     int hands = 0;
-    while (hands < worker->threads && start_hand(worker, &worker->hands[hands]))
+    while (hands < worker->threads && hf__hand_start(worker))
         hands++;
     hf_code code = HF_OK;
     if (hands < worker->threads)
@@ -117,23 +94,6 @@ static hf_code start(hf_worker *worker, struct crew *crew, hf_error *err)
         code = hf__thread_start(&worker->claimer_thread, hf__claimer_main, worker, err);
     crew->claimer = code == HF_OK;
     return code;
-}
-
-/* A hand that sits in a handler which does not return is left alone; it holds what it needs. */
-static void join_hands(hf_worker *worker)
-{
-    for (int i = 0; worker->hands && i < worker->threads; i++) {
-        struct hf__hand *hand = &worker->hands[i];
-        if (!hand->worker)
-            continue;
-        pthread_mutex_lock(&worker->lock);
-        bool ended = hand->ended;
-        pthread_mutex_unlock(&worker->lock);
-        if (ended)
-            pthread_join(hand->thread, NULL);
-        else
-            pthread_detach(hand->thread);
-    }
 }
 
 static void end(hf_worker *worker, const struct crew *crew)
@@ -149,7 +109,7 @@ static void end(hf_worker *worker, const struct crew *crew)
         pthread_join(worker->claimer_thread, NULL);
     if (crew->beat)
         pthread_join(worker->beat_thread, NULL);
-    join_hands(worker);
+    hf__hands_part(worker);
 }
 
 hf_code hf_worker_run(hf_worker *worker, hf_error *err)
@@ -160,9 +120,12 @@ hf_code hf_worker_run(hf_worker *worker, hf_error *err)
     if (worker->registry.count == 0 && !worker->chores_only)
         return hf__fail(err, HF_INVALID,
                         "the worker has no handlers; register one before running it");
+    hf_code code = hf__fitting_choose(worker, err);
+    if (code != HF_OK)
+        return code;
     worker->has_run = true;
 
-    hf_code code = prepare(worker, err);
+    code = prepare(worker, err);
     if (code == HF_OK) {
         code = start(worker, &crew, err);
         if (code == HF_OK)

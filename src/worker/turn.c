@@ -8,6 +8,7 @@
 #include "util/buffer.h"
 #include "util/clock.h"
 #include "util/error.h"
+#include "worker/gate.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -26,6 +27,8 @@ void hf__turn_lose(hf_ctx *turn, hf_code code)
     if (!atomic_compare_exchange_strong(&turn->lost, &held, (int)code))
         return;
     turn->lost_at = hf__monotonic_us();
+    if (atomic_load(&turn->leavable))
+        hf__stuck_expect(turn->worker, turn->lost_at + turn->worker->lost_grace);
     if (turn->wake_fd >= 0 && write(turn->wake_fd, &one, sizeof one) < 0)
         return; /* the counter is full: it is awake already */
 }
@@ -182,11 +185,33 @@ static bool begin_commit(hf_ctx *turn)
     return mine;
 }
 
+/* Its handler was left behind, and is back. What became of the run was told then; the engine may be gone by now. */
+static void come_back(hf_ctx *turn, int64_t duration)
+{
+    const hf_run *run = &turn->claimed->run;
+    hf_worker_event event = {
+        .kind = HF_WORKER_THREAD_BACK,
+        .run = run->id,
+        .workflow = run->workflow,
+        .tenant = run->tenant,
+        .trace = run->trace,
+        .attempt = run->attempt,
+        .status = HF_LEASED,
+        .duration = duration,
+    };
+    hf__worker_observe(turn->worker, &event);
+    hf__turn_release(turn);
+}
+
 static void finish(hf_ctx *turn, hf_code code, hf_error *err, int64_t duration,
                    struct hf__random *random)
 {
     bool mine = begin_commit(turn);
     hf_code lost = (hf_code)atomic_load(&turn->lost);
+    if (!mine && turn->hand && turn->hand->written_off) {
+        come_back(turn, duration);
+        return;
+    }
     if (!mine || lost == HF_STALE || lost == HF_RUN_CANCELLED) {
         report_loss(turn, lost, duration);
         hf__turn_release(turn);
@@ -211,17 +236,32 @@ static const char *refusal(const hf_claimed *claimed, const char **code)
     return "no attempts are left; its last holder did not come back";
 }
 
-static int64_t play_handler(hf_ctx *turn, hf_handler handler, void *arg, struct hf__random *random)
+/* Handlers of the program's own may never come back. Programs are killed, and the engine's chores end. */
+static void allow_leaving(hf_ctx *turn)
+{
+    hf_worker *worker = turn->worker;
+    atomic_store(&turn->leavable, true);
+    if (turn->deadline != INT64_MAX)
+        hf__stuck_expect(worker, turn->deadline + worker->lost_grace);
+    if (atomic_load(&turn->lost) != HF_OK)
+        hf__stuck_expect(worker, hf__monotonic_us());
+}
+
+static int64_t play_handler(hf_ctx *turn, hf_handler handler, void *arg, bool leavable,
+                            struct hf__random *random)
 {
     hf_error err;
     err.code = HF_OK;
     err.sqlstate[0] = err.message[0] = '\0';
     const char *input = turn->claimed->run.input;
     report_start(turn);
+    if (leavable)
+        allow_leaving(turn);
     int64_t began = hf__monotonic_us();
     hf_code code = handler(turn, input ? input : "null", &err, arg);
     int64_t duration = hf__monotonic_us() - began;
-    code = hf__function_outcome(turn, code, &err);
+    if (hf__gate_enter(turn)) /* and keeps it: the worker may no longer leave */
+        code = hf__function_outcome(turn, code, &err);
     finish(turn, code, &err, duration, random);
     return duration;
 }
@@ -258,11 +298,12 @@ int64_t hf__turn_play(hf_ctx *turn, struct hf__random *random)
         const struct hf__served *route =
             chore ? NULL : hf__registry_find(&turn->worker->registry, claimed->run.workflow);
         if (chore) { /* which says nothing of how long handlers take */
-            play_handler(turn, chore, NULL, random);
+            play_handler(turn, chore, NULL, false, random);
             return -1;
         }
         if (route)
-            return play_handler(turn, route->handler, route->arg, random);
+            return play_handler(turn, route->handler, route->arg,
+                                route->handler != hf__program_handle, random);
     }
     if (begin_commit(turn)) {
         fail_for_good(turn, code, message);
@@ -271,6 +312,48 @@ int64_t hf__turn_play(hf_ctx *turn, struct hf__random *random)
         hf__turn_release(turn);
     }
     return -1;
+}
+
+void hf__turn_report_left(const hf_ctx *turn)
+{
+    const hf_run *run = &turn->claimed->run;
+    hf_code lost = (hf_code)atomic_load(&turn->lost);
+    const char *why = "its step took longer than its limit";
+    if (lost != HF_OK)
+        why = hf_code_meaning(lost);
+    else if (hf__turn_overdue(turn))
+        why = "the run's deadline passed";
+    hf_worker_event event = {
+        .kind = HF_WORKER_THREAD_LOST,
+        .run = run->id,
+        .workflow = run->workflow,
+        .tenant = run->tenant,
+        .trace = run->trace,
+        .attempt = run->attempt,
+        .status = lost == HF_RUN_CANCELLED ? HF_CANCELLED : HF_LEASED,
+        .message = why,
+        .duration = hf__monotonic_us() - turn->began_at,
+    };
+    if (lost == HF_STALE)
+        hf__metrics_lost(hf__engine_metrics(turn->worker->engine), turn->master->id, run->workflow);
+    hf__worker_observe(turn->worker, &event);
+}
+
+void hf__turn_decide_late(hf_ctx *turn)
+{
+    hf_error err = { 0 };
+    struct hf__random random;
+    hf_code code = HF_TIMEOUT; /* of the run: it fails for good */
+    if (!hf__random_seed_os(&random))
+        hf__random_seed(&random, (uint64_t)hf__monotonic_us());
+    if (!hf__turn_overdue(turn))
+        code = hf__function_outcome(turn, hf__function_end_late(turn), &err);
+    turn->duration = hf__monotonic_us() - turn->began_at;
+    decide(turn, code, &err, &random);
+    pthread_mutex_lock(&turn->worker->lock);
+    hf__turn_lose(turn, HF_TIMEOUT); /* as hf_check and hf_step_check tell the handler */
+    pthread_mutex_unlock(&turn->worker->lock);
+    hf__turn_commit(turn);
 }
 
 void hf__turn_give_back(hf_ctx *turn)

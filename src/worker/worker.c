@@ -18,6 +18,8 @@
 #define POLL_LEAST HF_MILLISECONDS(1)
 #define MAKE_WAY_AFTER HF_SECONDS(30)
 #define MAKE_WAY_FOR HF_SECONDS(2)
+#define STEP_GRACE HF_SECONDS(2)  /* for handlers that look at hf_step_check now and then */
+#define LOST_GRACE HF_SECONDS(10) /* for those that look at hf_check */
 #define DEFAULT_STOP_LIMIT HF_SECONDS(30)
 #define SPAN_MOST HF_DAYS(366)
 
@@ -28,6 +30,16 @@ static void free_texts(char **texts, size_t count)
     for (size_t i = 0; i < count; i++)
         free(texts[i]);
     free(texts);
+}
+
+/* Of those that ended after the worker had. */
+static void free_hands(struct hf__hand *hands)
+{
+    while (hands) {
+        struct hf__hand *hand = hands;
+        hands = hand->next;
+        free(hand);
+    }
 }
 
 static void destroy(hf_worker *worker)
@@ -46,7 +58,7 @@ static void destroy(hf_worker *worker)
     pthread_mutex_destroy(&worker->beat_lock);
     if (worker->stop_fd >= 0)
         close(worker->stop_fd);
-    free(worker->hands);
+    free_hands(worker->hands);
     free(worker->tenants_json);
     free(worker->serves_json);
     free(worker->name);
@@ -156,6 +168,8 @@ static void apply_options(hf_worker *worker, const hf_worker_options *options)
         options->version >= 2 && options->no_dispatch; /* version 1 does not have it */
     worker->make_way_after = MAKE_WAY_AFTER;
     worker->make_way_for = MAKE_WAY_FOR;
+    worker->step_grace = STEP_GRACE;
+    worker->lost_grace = LOST_GRACE;
     worker->observer = options->observer;
     worker->observer_arg = options->observer_arg;
 }

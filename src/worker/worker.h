@@ -106,17 +106,23 @@ struct hf_ctx {
     hf_ctx *newer;
     hf_ctx *behind; /* in the queue, later among the unsent */
     enum hf__turn_state state;
-    int users;           /* who still needs it: its hand or its commit, both once it is abandoned */
-    int wake_fd;         /* told when `lost` changes; -1: nobody waits */
-    int64_t extended_at; /* monotonic us of the claim or the last heartbeat */
+    int users; /* who still needs it: its hand or its commit, both once it is abandoned */
+    struct hf__hand *hand; /* whose turn it is, once it runs */
+    int64_t began_at;      /* monotonic us, then */
+    int64_t lost_at;       /* monotonic us of `lost`; 0: held */
+    bool answered;         /* its commit is over, or there was none to make */
+    bool gone;             /* no longer among the held */
+    int wake_fd;           /* told when `lost` changes; -1: nobody waits */
+    int64_t extended_at;   /* monotonic us of the claim or the last heartbeat */
     int64_t
-        granted_at;  /* monotonic us at which the last of them was sent that the store answered */
-    int64_t lost_at; /* monotonic us; 0: it is not lost */
+        granted_at; /* monotonic us at which the last of them was sent that the store answered */
     bool alone;
 
-    atomic_int lost;        /* hf_code; HF_OK while held */
-    atomic_int gate;        /* enum hf__gate */
-    atomic_bool overlapped; /* two threads of the handler made calls at once */
+    atomic_int lost;           /* hf_code; HF_OK while held */
+    atomic_int gate;           /* enum hf__gate */
+    atomic_bool leavable;      /* a handler runs that the worker may leave behind */
+    _Atomic int64_t step_ends; /* monotonic us: the limit of the step that is open; 0: none */
+    atomic_bool overlapped;    /* two threads of the handler made calls at once */
 
     /* The hand's until it commits. */
     struct hf__arena arena;
@@ -156,7 +162,9 @@ enum hf__wish {
 struct hf__hand {
     hf_worker *worker;
     pthread_t thread;
-    bool ended; /* worker->lock */
+    struct hf__hand *next; /* of all; hf_worker_run's thread's */
+    bool ended;            /* worker->lock */
+    bool written_off; /* its handler was left behind: it ends when that comes back. worker->lock */
 };
 
 /* What wake-ups said since the claimer last looked. */
@@ -180,7 +188,8 @@ struct hf_worker {
     char *name;
     bool named; /* by whoever made it: a former worker may have had the name */
     char *host;
-    char **prefixes; /* given as an option; each ends with '*' */
+    char **
+        prefixes; /* given as an option, and each ends with '*'; or the patterns that fit the environment */
     size_t prefix_count;
     char **tenants; /* given as an option */
     size_t tenant_count;
@@ -192,6 +201,9 @@ struct hf_worker {
     int64_t stop_limit;
     int64_t make_way_after; /* us for which a suspect is passed over by a busy worker */
     int64_t make_way_for;   /* us for which that then waits for empty hands, at most */
+    int64_t step_grace;     /* us that a handler may stay in a step past its limit */
+    int64_t lost_grace;     /* us that it may stay once its run is lost or past its deadline */
+    _Atomic int64_t watched_until; /* monotonic us at which hf_worker_run's thread looks again */
     hf_worker_observer observer;
     void *observer_arg;
     struct hf__registry registry;
@@ -253,7 +265,7 @@ struct hf_worker {
 
     pthread_t claimer_thread;
     pthread_t beat_thread;
-    struct hf__hand *hands;
+    struct hf__hand *hands; /* newest */
     struct hf__ear *ear;
 };
 
@@ -274,6 +286,11 @@ void hf__worker_wait(hf_worker *worker, pthread_cond_t *cond, int64_t until);
 /* A query of the worker's; the outcome is told to hf__worker_heard_from_store. */
 hf_code hf__worker_query(hf_worker *worker, enum hf__stmt stmt, const struct hf__table *params,
                          struct hf__table *result, hf_error *err);
+
+/* fitting.c */
+/* Chooses what the worker claims where no option does: its handlers, or those that WORKER_TYPE_PREFIXES leaves. HF_INVALID: that
+ * leaves none. */
+hf_code hf__fitting_choose(hf_worker *worker, hf_error *err);
 
 /* identity.c */
 hf_code hf__identity_choose(hf_worker *worker, const char *name, hf_error *err);
@@ -335,6 +352,20 @@ void hf__adopt(hf_worker *worker);
 
 /* hands.c */
 void *hf__hand_main(void *hand);
+/* Starts one more. False: the system gives no thread. hf_worker_run's thread's. */
+bool hf__hand_start(hf_worker *worker);
+/* How many work and are not written off. */
+int hf__hands_count(hf_worker *worker);
+/* Joins those that have ended. */
+void hf__hands_reap(hf_worker *worker);
+/* The worker ends: those that sit in handlers which do not return are left alone; they hold what they need. */
+void hf__hands_part(hf_worker *worker);
+
+/* stuck.c: handlers that do not come back */
+/* Leaves behind those whose time is over, and replaces their hands. Returns the monotonic us of the next look. */
+int64_t hf__stuck_look(hf_worker *worker);
+/* A look is wanted by this time. */
+void hf__stuck_expect(hf_worker *worker, int64_t at);
 
 /* turn.c */
 /* Runs the handler and commits what it decided; the turn is no longer the caller's. Returns the
@@ -342,6 +373,12 @@ void *hf__hand_main(void *hand);
 int64_t hf__turn_play(hf_ctx *turn, struct hf__random *random);
 /* Takes a run out of the worker's hands, at the drain. */
 void hf__turn_give_back(hf_ctx *turn);
+/* The worker decides in place of a handler that it left behind, whose step or run is out of time. */
+void hf__turn_decide_late(hf_ctx *turn);
+/* Tells the observer that a thread is lost to a handler that does not come back. */
+void hf__turn_report_left(const hf_ctx *turn);
+/* Takes it out of what the worker holds; worker->lock is held. */
+void hf__turn_let_go(hf_ctx *turn);
 /* Tells a handler that its run is lost; worker->lock is held. */
 void hf__turn_lose(hf_ctx *turn, hf_code code);
 bool hf__turn_overdue(const hf_ctx *turn);

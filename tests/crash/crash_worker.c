@@ -153,6 +153,8 @@ static void observe(const hf_worker_event *event, void *arg)
     case HF_WORKER_STORE_LOST: say("store_lost %s %.100s\n", name, event->message); break;
     case HF_WORKER_STORE_BACK: say("store_back %s\n", name); break;
     case HF_WORKER_DRAINING: say("draining %s\n", name); break;
+    case HF_WORKER_THREAD_LOST:
+    case HF_WORKER_THREAD_BACK:
     case HF_WORKER_STOPPED: say("stopped %s\n", name); break;
     }
 }

@@ -127,6 +127,40 @@ static void a_result_that_is_not_json_fails_its_run_for_good(void **state)
     world_expect_result(world_trigger("shop.bad.v1", "3"), "\"another\"");
 }
 
+static void handlers_that_the_environment_leaves_out_claim_nothing(void **state)
+{
+    (void)state;
+    setenv("WORKER_TYPE_PREFIXES", "shop., mail.send*,shop.", 1);
+    world_handle("shop.look.v1", echo, NULL);
+    world_handle("bank.look.v1", echo, NULL);
+    world_handle("mail.*", echo, NULL);
+    world_define("shop.look.v1", 1, 0, 0);
+    world_define("mail.send.v1", 1, 0, 0);
+    world_define("mail.read.v1", 1, 0, 0);
+    world_start();
+    unsetenv("WORKER_TYPE_PREFIXES");
+    assert_string_equal(world.worker->serves_json, "[\"shop.look.v1\",\"mail.send*\"]");
+    hf_id left = world_trigger("mail.read.v1", "1");
+    world_expect(world_trigger("shop.look.v1", "1"), HF_SUCCEEDED);
+    world_expect(world_trigger("mail.send.v1", "1"), HF_SUCCEEDED);
+    hf_run *run = world_get(left);
+    assert_int_equal(run->status, HF_PENDING);
+    hf_run_free(run);
+}
+
+static void a_worker_none_of_whose_handlers_fits_is_refused(void **state)
+{
+    hf_error err;
+    (void)state;
+    world_hire(NULL);
+    world_handle("shop.look.v1", echo, NULL);
+    setenv("WORKER_TYPE_PREFIXES", "bank.", 1);
+    assert_int_equal(hf_worker_run(world.worker, &err), HF_INVALID);
+    unsetenv("WORKER_TYPE_PREFIXES");
+    assert_non_null(strstr(err.message, "\"bank.\""));
+    assert_non_null(strstr(err.message, "shop.look.v1"));
+}
+
 static hf_code return_a_number(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
 {
     (void)ctx;
@@ -687,6 +721,8 @@ int main(int argc, char **argv)
         TEST(a_worker_goes_on_at_once_with_what_held_who_had_its_name),
         TEST(a_handler_knows_its_run),
         TEST(a_result_that_is_not_json_fails_its_run_for_good),
+        TEST(handlers_that_the_environment_leaves_out_claim_nothing),
+        TEST(a_worker_none_of_whose_handlers_fits_is_refused),
         TEST(a_code_that_nobody_knows_is_a_failure),
         TEST(a_failure_is_tried_again_with_growing_delays),
         TEST(a_run_fails_when_its_attempts_are_used_up),
