@@ -229,6 +229,13 @@ const struct cli_command cli_command_child_wait = {
 
 /* ---- progress, state, emit ---- */
 
+/* A step's command runs once, as far as the worker remembers; the rest of the program again and again. */
+static void say_whether_in_step(struct hf__buffer *request)
+{
+    if (getenv("HOLDFAST_STEP_KEY"))
+        hf__buffer_add_text(request, ",\"in_step\":true");
+}
+
 static int progress(struct cli_session *session, int count, char **operands)
 {
     int64_t percent;
@@ -239,6 +246,7 @@ static int progress(struct cli_session *session, int count, char **operands)
     cli_request_begin(&request, "progress");
     cli_request_number(&request, "percent", percent);
     cli_request_text(&request, "text", count > 1 ? operands[1] : NULL);
+    say_whether_in_step(&request);
     return ask_and_say_nothing(session, &request, true);
 }
 
@@ -247,8 +255,8 @@ const struct cli_command cli_command_progress = {
     .summary = "Say how far it is",
     .operands = "PERCENT [TEXT]",
     .details =
-        "Seen at once by `holdfast watch`, in `holdfast events` and on the dashboard, and told "
-        "again at every pass; a step's command may call it too.\n" INSIDE,
+        "Seen at once by `holdfast watch`, in `holdfast events` and on the dashboard. A later pass "
+        "does not tell it again; a step's command may call it too.\n" INSIDE,
     .examples = "holdfast progress 40 'resizing'",
     .min_operands = 1,
     .max_operands = 2,
@@ -265,6 +273,7 @@ static int state(struct cli_session *session, int count, char **operands)
         return cli_fail(session, &err);
     cli_request_begin(&request, "state");
     cli_request_text(&request, "json", json);
+    say_whether_in_step(&request);
     free(json);
     return ask_and_say_nothing(session, &request, true);
 }
@@ -274,7 +283,7 @@ const struct cli_command cli_command_state = {
     .summary = "Publish the run's state",
     .operands = "JSON",
     .details = "Shown by `holdfast get`. JSON may be @FILE or - for stdin; a step's command may "
-               "call it too.\n" INSIDE,
+               "call it too. A later pass does not publish it again.\n" INSIDE,
     .examples = "holdfast state '{\"phase\":\"packing\"}'",
     .min_operands = 1,
     .max_operands = 1,

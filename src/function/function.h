@@ -49,6 +49,7 @@ struct hf__function {
     bool *taken;  /* mail that calls of this turn have taken */
     bool apart;   /* ends were taken one by one: others that shared their row lie elsewhere now */
     bool by_name; /* calls may come in any order */
+    bool in_step; /* then: what is told is told by a step, which no replay does again */
     bool met_failure; /* the last call told of a failure that every replay meets again */
     const struct hf__entry *failure; /* the step that failed so; NULL: it was another call */
     const char *broken;              /* error code of the first rule that was broken; NULL: none */
@@ -134,8 +135,8 @@ struct hf__record {
     int64_t ends_from, ends_to;
 };
 
-/* Remembers it, durably. `extra` (NULL: nothing) is a transition of which children, consumed mail and outbox entries are
- * written with it. *entry may be NULL. */
+/* Remembers it, durably. `extra` (NULL: nothing) is a transition of which children, consumed mail, outbox entries, state and one
+ * event are written with it. *entry may be NULL. */
 hf_code hf__function_record(hf_ctx *ctx, const struct hf__record *record, hf_transition *extra,
                             const hf_id *child_ids, struct hf__entry **entry);
 /* Makes a transition one that goes on with this turn, and checks it. */

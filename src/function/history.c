@@ -325,11 +325,19 @@ static bool read_step(hf_ctx *ctx, const hf_event *step)
     return read_data(ctx, entry, step->data ? step->data : "{}");
 }
 
+static bool is_told(const struct hf__entry *entry)
+{
+    return strcmp(entry->op, "progress") == 0 || strcmp(entry->op, "published") == 0;
+}
+
 /* An operator who has a run tried again wants the step on which it gave up tried again. Failures that the code has dealt with
  * stay: what it did then is remembered behind them. */
 static void forget_last_failure(const hf_claimed *claimed, struct hf__function *function)
 {
-    struct hf__entry *last = function->count ? function->entries[function->count - 1] : NULL;
+    size_t count = function->count; /* what it told after that it has only told */
+    while (count && is_told(function->entries[count - 1]))
+        count--;
+    struct hf__entry *last = count ? function->entries[count - 1] : NULL;
     if (!last || last->status != HF__ENTRY_FAILED || strcmp(last->op, "step") != 0 ||
         claimed->retried_seq < claimed->steps[claimed->step_count - 1].seq)
         return;

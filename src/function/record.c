@@ -207,9 +207,14 @@ hf_code hf__function_record(hf_ctx *ctx, const struct hf__record *record, hf_tra
     if (!data)
         return hf__function_end(ctx, HF_NOMEM, "%s", hf_code_meaning(HF_NOMEM));
     if (extra) {
-        hf_new_event event = { .kind = "step", .name = status, .step = record->name, .data = data };
-        extra->events = &event;
-        extra->event_count = 1;
+        hf_new_event events[2];
+        size_t told = extra->event_count; /* at most one */
+        if (told)
+            events[0] = extra->events[0];
+        events[told] =
+            (hf_new_event){ .kind = "step", .name = status, .step = record->name, .data = data };
+        extra->events = events;
+        extra->event_count = told + 1;
         code = go_on(ctx, extra, child_ids, record);
     } else {
         code = save(ctx, record->name, status, data);

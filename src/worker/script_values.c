@@ -5,11 +5,19 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "function/function.h"
 #include "util/duration.h"
+
+/* What a step's command tells is told each time that it runs, since no later pass runs it. */
+static void note_step(const struct hf__call *call)
+{
+    call->ctx->function->in_step = json_is_true(json_object_get(call->request, "in_step"));
+}
 
 void hf__script_progress(struct hf__call *call)
 {
     int64_t percent;
+    note_step(call);
     if (hf__call_number(call, "percent", 100, &percent))
         hf__call_finish(call, hf_progress(call->ctx, (int)percent, hf__call_text(call, "text")));
 }
@@ -17,6 +25,7 @@ void hf__script_progress(struct hf__call *call)
 void hf__script_state(struct hf__call *call)
 {
     const char *json = hf__call_text(call, "json");
+    note_step(call);
     hf__call_finish(call, hf_publish(call->ctx, json ? json : "null"));
 }
 

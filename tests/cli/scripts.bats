@@ -332,8 +332,7 @@ needs()
         holdfast sleep nap 10ms'
     id=$(holdfast trigger w -q)
     holdfast wait "$id" --timeout 2m
-    # Again when the script comes by again, but for what a step's command told.
-    [ "$(holdfast events "$id" --json | jq -c 'select(.name == "progress") | .data.percent' | tr '\n' ' ')" = "40 60 40 " ]
+    [ "$(holdfast events "$id" --json | jq -c 'select(.name == "progress") | .data.percent' | tr '\n' ' ')" = "40 60 " ]
     [ "$(holdfast get --json "$id" | jq -c .state)" = '{"phase":"inner"}' ]
     [ "$(sqlite3 store.db "SELECT count(*) FROM outbox WHERE type = 'order.packed'" 2>/dev/null || echo 1)" = 1 ]
 }
@@ -591,4 +590,43 @@ PL
     id=$(holdfast trigger w -q)
     holdfast signal "$id" go 2
     [ "$(holdfast wait "$id" --timeout 2m | jq -c .)" = '[1,2]' ]
+}
+
+@test "a later pass tells nothing again, whatever the order, and still what is new" {
+    durable '
+        holdfast state "\"begun\""
+        holdfast progress 10 & holdfast progress 20 & wait
+        for n in 1 2 3; do
+            holdfast state "\"turn\""
+            holdfast sleep "nap-$n" 10ms
+        done
+        holdfast state "\"begun\""'
+    id=$(holdfast trigger w -q)
+    holdfast wait "$id" --timeout 2m
+    told() { holdfast events "$id" --json | jq -c "select(.kind == \"domain\" and .name == \"$1\")" | wc -l; }
+    [ "$(told published)" = 5 ]
+    [ "$(told progress)" = 2 ]
+    [ "$(holdfast get --json "$id" | jq -r .state)" = begun ]
+}
+
+@test "what a step that is tried again tells, it tells again" {
+    durable '
+        holdfast state "\"waits\""
+        holdfast step s --retry 2 --retry-base 10ms -- bash -c "
+            holdfast state \"\\\"works\\\"\"; [ \$HOLDFAST_STEP_ATTEMPT = 3 ]"'
+    id=$(holdfast trigger w -q)
+    holdfast wait "$id" --timeout 2m
+    [ "$(holdfast events "$id" --json | jq -c 'select(.kind == "domain" and .name == "published")' | wc -l)" = 4 ]
+}
+
+@test "a retry does the step again on which a script gave up, also if it has told so" {
+    durable '
+        holdfast step s --retry 0 -- bash -c "note try; [ -e good ]" || { holdfast state "\"broken\""; exit 1; }
+        echo 7'
+    id=$(holdfast trigger w -q)
+    run -8 holdfast wait "$id" --timeout 2m
+    touch good
+    holdfast retry "$id" -q
+    [ "$(holdfast wait "$id" --timeout 2m)" = 7 ]
+    [ "$(times try)" = 2 ]
 }

@@ -1,4 +1,4 @@
-/* Handlers that do not come back although their step or their run is over: they keep neither the run nor a thread. C1, A7, B6.
+/* Handlers that do not come back although their step or their run is over: they keep neither the run nor a thread. B2, B5.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <dirent.h>
 #include <pthread.h>
