@@ -70,7 +70,7 @@ function liveFeed(signal) {
   const stop = follow(`/v1/stream?last=${FEED}`, {
     onState: (now) => { state.textContent = now === 'live' ? 'live' : now === 'ended' ? 'off' : 'reconnecting…'; state.classList.toggle('on', now === 'live'); if (now === 'live') timer ??= setTimeout(show, 900); },
     onEvent: ({ name, data }) => {
-      if (name !== 'event') return;
+      if (name !== 'message') return;
       const event = JSON.parse(data);
       lines = [event, ...lines].slice(0, FEED);
       timer ??= setTimeout(show, 150);

@@ -288,7 +288,7 @@ export function runList({ filter, signal, onSelection, whenEmpty, label = 'Runs'
   }
 
   function hear({ name, data }) {
-    if (name !== 'event') return;
+    if (name !== 'message') return;
     const event = JSON.parse(data);
     if (runs.has(event.run)) hearOf(event.run);
     else if (event.kind === 'lifecycle' && event.name === 'created' && matches(event)) {

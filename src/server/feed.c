@@ -354,7 +354,7 @@ static bool add_lines(struct hf__request *request, const struct hf__feed *feed,
     while (listener->at < feed->end && request->out.length < BATCH) {
         const struct line *line = &feed->ring[listener->at++ % RING];
         if (wants(request, listener, line))
-            hf__stream_event(request, "event", line->position, line->json, strlen(line->json));
+            hf__stream_event(request, NULL, line->position, line->json, strlen(line->json));
     }
     return listener->at < feed->end;
 }

@@ -141,6 +141,26 @@ hf_code hf__request_id(const struct hf__request *request, int n, hf_id *out, hf_
                : hf__fail(err, HF_NOT_FOUND, "\"%.60s\" is not an id", request->args[n]);
 }
 
+hf_code hf__request_run(struct hf__request *request, hf_id *out, hf_error *err)
+{
+    const char *name = request->args[0];
+    const char *slash = strchr(name, '/');
+    hf_run *run = NULL;
+    if (!slash)
+        return hf__request_id(request, 0, out, err);
+    if (hf_id_is_zero(request->named_run)) {
+        char *workflow = hf__arena_strndup(&request->arena, name, (size_t)(slash - name));
+        hf_code code = workflow ? hf_get_by_key(request->client, &run, workflow, slash + 1, err)
+                                : hf__nomem(err);
+        if (code != HF_OK)
+            return code;
+        request->named_run = run->id;
+        hf_run_free(run);
+    }
+    *out = request->named_run;
+    return HF_OK;
+}
+
 /* What comes before the checksum, if there is one. A W/ tells only that the answer was compressed. */
 hf_code hf__request_if_match(const struct hf__request *request, int64_t *revision, hf_error *err)
 {

@@ -62,6 +62,7 @@ struct hf__request {
     const char *method;
     const char *path;
     const char *args[HF__PATH_ARGS]; /* decoded */
+    hf_id named_run; /* what its workflow and key were found to name; zero: not asked */
     struct hf__pair *headers;
     size_t header_count;
     struct hf__pair *query;
@@ -135,6 +136,9 @@ hf_code hf__request_query(struct hf__request *request, void *record, hf_error *e
 /* The n-th {name} of the path as a run's id. HF_NOT_FOUND when it is none. */
 hf_code hf__request_id(const struct hf__request *request, int n, hf_id *out,
                        hf_error *err) HF_MUST_CHECK;
+/* The first one as a run: its id, or its workflow and key with a slash between, which is sent as %2F. A handler that is called
+ * again gets the same run. */
+hf_code hf__request_run(struct hf__request *request, hf_id *out, hf_error *err) HF_MUST_CHECK;
 /* The revision (a task's version) that If-Match begins with; 0: none was given. */
 hf_code hf__request_if_match(const struct hf__request *request, int64_t *revision,
                              hf_error *err) HF_MUST_CHECK;

@@ -198,7 +198,7 @@ static hf_code steps(struct hf__request *request, hf_error *err)
     struct steps_query query = { 0 };
     int64_t seq = 0;
     hf_id id;
-    hf_code code = hf__request_id(request, 0, &id, err);
+    hf_code code = hf__request_run(request, &id, err);
     if (code == HF_OK)
         code = hf__request_query(request, &query, err);
     if (code == HF_OK && query.cursor < 0)
@@ -255,7 +255,7 @@ static hf_code children(struct hf__request *request, hf_error *err)
     hf_run *parent = NULL;
     int64_t counts[HF_STATUS_COUNT];
     hf_id id;
-    hf_code code = hf__request_id(request, 0, &id, err);
+    hf_code code = hf__request_run(request, &id, err);
     if (code == HF_OK)
         code = hf_get(request->client, &parent, id, err);
     if (code == HF_OK)
@@ -304,7 +304,7 @@ static hf_code fork_run(struct hf__request *request, hf_error *err)
     struct fork_body body = { .options = HF_FORK_INIT };
     hf_triggered triggered;
     hf_id id;
-    hf_code code = hf__request_id(request, 0, &id, err);
+    hf_code code = hf__request_run(request, &id, err);
     if (code == HF_OK)
         code = hf__request_body(request, &body, NULL, err);
     if (code == HF_OK)

@@ -133,7 +133,7 @@ static hf_code get(struct hf__request *request, hf_error *err)
     struct get_query query = { 0 };
     hf_run *run = NULL;
     hf_id id;
-    hf_code code = hf__request_id(request, 0, &id, err);
+    hf_code code = hf__request_run(request, &id, err);
     if (code == HF_OK)
         code = hf__request_query(request, &query, err);
     if (code == HF_OK && query.wait > 0)
@@ -174,7 +174,7 @@ static hf_code events(struct hf__request *request, hf_error *err)
     hf_events *found = NULL;
     bool more = false;
     hf_id id;
-    hf_code code = hf__request_id(request, 0, &id, err);
+    hf_code code = hf__request_run(request, &id, err);
     if (code == HF_OK)
         code = hf__request_query(request, &query, err);
     const char *accepted = hf__request_header(request, "Accept");
@@ -206,7 +206,7 @@ static hf_code change(struct hf__request *request, hf_action action, hf_error *e
     hf_change change = HF_CHANGE_INIT;
     hf_run *run = NULL;
     hf_id id;
-    hf_code code = hf__request_id(request, 0, &id, err);
+    hf_code code = hf__request_run(request, &id, err);
     if (code == HF_OK)
         code = hf__request_body(request, &change, NULL, err);
     if (code == HF_OK)
@@ -256,7 +256,7 @@ static hf_code signal_run(struct hf__request *request, hf_error *err)
     hf_signal_spec spec = HF_SIGNAL_INIT;
     struct signalled signalled = { 0 };
     hf_id id;
-    hf_code code = hf__request_id(request, 0, &id, err);
+    hf_code code = hf__request_run(request, &id, err);
     if (code == HF_OK)
         code = hf__request_body(request, &spec, NULL, err);
     if (code == HF_OK)

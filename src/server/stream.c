@@ -30,7 +30,10 @@ void hf__stream_take_back(struct hf__request *request)
 void hf__stream_event(struct hf__request *request, const char *name, int64_t id, const char *data,
                       size_t length)
 {
-    hf__buffer_addf(&request->out, "id: %" PRId64 "\nevent: %s\ndata: ", id, name);
+    hf__buffer_addf(&request->out, "id: %" PRId64 "\n", id);
+    if (name)
+        hf__buffer_addf(&request->out, "event: %s\n", name);
+    hf__buffer_add_text(&request->out, "data: ");
     hf__buffer_add(&request->out, data, length);
     hf__buffer_add_text(&request->out, "\n\n");
 }

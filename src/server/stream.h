@@ -13,7 +13,7 @@ struct MHD_Response;
 void hf__stream_begin(struct hf__request *request);
 /* The answer is no stream after all: nothing of it was sent. Safe for one that never began. */
 void hf__stream_take_back(struct hf__request *request);
-/* One event: `id` is what the client sends as Last-Event-ID to go on from there; the data is on one line. */
+/* One event; name NULL: of the kind that EventSource gives to onmessage. `id` is what the client sends as Last-Event-ID to go on from there; the data is on one line. */
 void hf__stream_event(struct hf__request *request, const char *name, int64_t id, const char *data,
                       size_t length);
 /* A comment, so that both sides notice a dead connection. */

@@ -83,7 +83,7 @@ static hf_code add_event(struct hf__request *request, const hf_event *event, hf_
     struct hf__buffer line = { 0 };
     hf__record_json(&line, hf__event_fields, event);
     if (!line.failed)
-        hf__stream_event(request, "event", event->seq, line.data, line.length);
+        hf__stream_event(request, NULL, event->seq, line.data, line.length);
     hf_code code = line.failed ? hf__nomem(err) : HF_OK;
     hf__buffer_free(&line);
     return code;

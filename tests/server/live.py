@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 
-from scene import Client, Server, check, make_store, wait_until
+from scene import Client, Server, check, follow, make_store, wait_until
 from processes import Skipped
 from runner import Runner
 
@@ -48,7 +48,7 @@ class Stream:
                 continue
             if line == "\n":
                 if event:
-                    return int(event["id"]), event["event"], json.loads(event["data"])
+                    return int(event["id"]), event.get("event", "message"), json.loads(event["data"])
                 continue
             name, _, value = line.rstrip("\n").partition(": ")
             event[name] = value
@@ -64,6 +64,19 @@ def skip(server, count):
 
 def totals(client):
     return client.get("/v1/stats").json["total"]
+
+
+@case
+def what_a_stream_tells_is_heard_by_onmessage(server, client):
+    run = client.trigger("idle.v1")
+    client.post(f"/v1/runs/{run}/cancel")
+    with follow(server, run) as stream:
+        told = stream.receive(b'"cancelled"').splitlines()
+    told = [line for line in told if line.startswith((b"event:", b"data:"))]
+    check(len(told) == 2 and all(line.startswith(b"data: {") for line in told), told)
+    listener = Stream(server)
+    client.trigger("idle.v1")
+    check(listener.next()[1] == "message", "also what all runs do")
 
 
 @case
@@ -113,7 +126,7 @@ def the_stream_tells_of_all_runs_of_the_tenant_alone(server, client):
     acme.trigger("idle.v1")
     run = client.trigger("idle.v1", key="k")
     _, name, event = stream.next()
-    check((name, event["run"], event["name"], event["workflow"], event["key"]) == ("event", run, "created", "idle.v1", "k"), event)
+    check((name, event["run"], event["name"], event["workflow"], event["key"]) == ("message", run, "created", "idle.v1", "k"), event)
     client.post(f"/v1/runs/{run}/cancel")
     check(stream.next()[2]["name"] == "cancelled", "and of the next thing")
 

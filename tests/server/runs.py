@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 
-from scene import Client, Raw, Server, Skipped, check, make_store, wait_until
+from scene import Client, Raw, Server, Skipped, check, follow, make_store, wait_until
 from runner import Runner
 
 RUNNER = Runner(sys.argv)
@@ -56,6 +56,24 @@ def an_idempotency_key_gives_the_first_run_again(server, client):
     check(first.json["id"] == again.json["id"] and again.json["existed"], again.text)
     check((other.status, other.problem) == (409, "conflict"), other.text)
     check(client.get("/v1/workflows/idle.v1/runs/k").json["id"] == first.json["id"], "found by its key")
+
+
+@case
+def a_path_names_a_run_by_its_workflow_and_key_too(server, client):
+    run = client.trigger("idle.v1", key="a/b ü")
+    path = "/v1/runs/idle.v1%2Fa%2Fb%20%C3%BC"
+    for suffix in ("", "?wait=1ms", "/events", "/steps", "/children"):
+        answers = [client.get(start + suffix) for start in (path, f"/v1/runs/{run}")]
+        check(answers[0].status == 200 and answers[0].bytes == answers[1].bytes, (suffix, answers[0].text))
+    check(client.post(path + "/signals", {"name": "go"}).json == {"duplicate": False}, "signalled")
+    stream = follow(server, "idle.v1%2Fa%2Fb%20%C3%BC")
+    stream.receive(b'"created"')
+    check(client.post(path + "/pause").json["status"] == "paused", "paused")
+    check(client.post(path + "/cancel").json["id"] == run, "cancelled")
+    check(b'"cancelled"' in stream.receive(b'"cancelled"'), "the stream goes on with the same run")
+    stream.close()
+    for missing in ("idle.v1%2Fnone", "none.v1%2Fk", "idle.v1", "%2F", "idle.v1%2F"):
+        check(client.get(f"/v1/runs/{missing}").status in (400, 404), missing)
 
 
 @case

@@ -337,6 +337,16 @@ def threads_that_are_stuck_are_seen(server, hand):
 
 
 @case
+def a_child_of_an_unknown_workflow_is_refused_as_such(server, hand):
+    begin(hand)
+    hand.trigger("work.v1")
+    claim = hand.hold()
+    refused = hand.on(claim, "commit", turn="go_on", request="r", children=[{"workflow": "none.v1"}])
+    check((refused.status, refused.problem) == (404, "unknown_workflow") and "none.v1" in refused.text, refused.text)
+    check(hand.on(claim, "commit", turn="go_on", request="r", state=1).status == 200, "the run is still held")
+
+
+@case
 def an_expired_lease_is_claimed_again(server, hand):
     begin(hand, lease="300ms")
     run = hand.trigger("work.v1")
