@@ -200,6 +200,7 @@ first_lines()
     cd "$HOLDFAST_SOURCE"
     grep -qF 'default 127.0.0.1:8420' docs/cli.md
     run grep -rnE '127\.0\.0\.1:[0-9]+' examples
+    [ "$status" -eq 0 ]
     [ "$(grep -vc '127\.0\.0\.1:8420' <<<"$output")" -eq 0 ]
 }
 
