@@ -24,7 +24,11 @@ static hf_code change_one(hf_client *client, hf_id id, hf_action action, const h
         .kind = HF__OP_CHANGE,
         .tenant = client->tenant_id,
         .actor = client->actor,
-        .change = { .run = id, .action = action, .change = change, .steers = steers },
+        .change = { .run = id,
+                    .action = action,
+                    .change = change,
+                    .steers = steers,
+                    .from_afar = client->from_afar },
         .error = err,
         .shard = hf__shard_of(id),
     };
@@ -96,7 +100,10 @@ static hf_code change_page(hf_client *client, const hf_runs *page, hf_action act
             .kind = HF__OP_CHANGE,
             .tenant = client->tenant_id,
             .actor = client->actor,
-            .change = { .run = page->items[i].id, .action = action, .change = change },
+            .change = { .run = page->items[i].id,
+                        .action = action,
+                        .change = change,
+                        .from_afar = client->from_afar },
             .shard = hf__shard_of(page->items[i].id),
         };
     hf__engine_apply(client->engine, ops, page->count);

@@ -22,6 +22,7 @@ struct hf_client {
     int tenant_id;
     char *tenant;
     char *actor;
+    bool from_afar; /* acts for somebody who cannot open the store, as a server does */
     pthread_mutex_t coverage_mutex; /* guards coverage */
     struct hf__coverage coverage;
 };

@@ -230,7 +230,8 @@ static bool allowed(const struct hf__row *row, hf_action action)
 }
 
 /* What the caller has to do instead; NULL: the run may be changed. Schedules and subscriptions have calls of their own, each
- * with its role. The engine's other runs may be brought back to work, and nothing else. */
+ * with its role. The engine's other runs serve the whole store: who cannot open it may bring them back to work, and nothing
+ * else. */
 static const char *instead(const struct hf__row *row, const struct hf__op *op)
 {
     bool brings_back = op->change.action == HF_RESUME || op->change.action == HF_RETRY_RUN ||
@@ -241,7 +242,7 @@ static const char *instead(const struct hf__row *row, const struct hf__op *op)
         return "change the schedule";
     if (strcmp(row->workflow, HF__CHORE_DISPATCH) == 0)
         return "change the subscription";
-    return brings_back ? NULL : "it can be resumed, retried and restored";
+    return brings_back || !op->change.from_afar ? NULL : "it is stopped beside the store alone";
 }
 
 static void perform(struct hf__batch *batch, struct hf__op *op, struct hf__row *row)

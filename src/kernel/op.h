@@ -138,6 +138,7 @@ struct hf__op {
             hf_action action;
             const hf_change *change;
             bool steers;       /* as for a signal */
+            bool from_afar;    /* who asks cannot open the store */
             const char *event; /* the flush's own: the journal line that it wrote, if the answer */
             int64_t version;   /* was lost: its name, the run's version, its number */
             int64_t seq;

@@ -160,6 +160,7 @@ static hf_code meet(struct hf__access *access, struct hf__caller **out, const ch
         free(task_roles);
         return code;
     }
+    caller->client->from_afar = true;
     caller->holders = 1;
     caller->may = person->may;
     caller->key = copy;

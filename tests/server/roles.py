@@ -10,7 +10,8 @@ import re
 import sys
 
 from calls import WORKFLOW, Call, fill, media_of, operations, prepare
-from scene import HOST, Client, Raw, Server, check, make_store, run_program, wait_until
+from scene import HOST, PROGRAM, Client, Raw, Server, check, make_store, run_program, wait_until
+from processes import Process
 from runner import Runner
 
 RUNNER = Runner(sys.argv)
@@ -150,6 +151,22 @@ def nobody_changes_a_run_of_the_engine_as_if_it_were_theirs(server, clients, sec
             answer = client.post("/v1/runs", {"workflow": workflow})
             check(answer.status in (400, 403), f"{role}: trigger {workflow}: {answer.text}")
     check({run: state_of(owner, run) for run in runs.values()} == before, "one of them was changed")
+
+
+@with_tokens
+def what_serves_the_whole_store_is_not_stopped_over_http(server, clients, secrets):
+    worker = Process(server.process.errors.parent, "worker", [PROGRAM, "--store", server.url, "worker", "--exec", "x.v1=true"])
+    owner = clients["owner"]
+    path = "/v1/workflows/holdfast.retention/runs/store"
+    wait_until(lambda: owner.get(path).status == 200, "it removes what has expired")
+    run = owner.get(path).json["id"]
+    for role in ("operate", "admin"):
+        for action in ("cancel", "pause", "delete"):
+            answer = clients[role].post(f"/v1/runs/{run}/{action}")
+            check((answer.status, answer.problem) == (409, "not_allowed"), f"{role}: {action}: {answer.text}")
+    worker.kill()
+    run_program("--store", server.url, "pause", run)
+    check(clients["operate"].post(f"/v1/runs/{run}/resume").status == 200, "brought back to work")
 
 
 @with_tokens
