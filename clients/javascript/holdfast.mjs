@@ -2056,6 +2056,7 @@ export class Worker {
             this.#freed();
         }));
         this.#scheduleBeat();
+        this.#watch();
     }
 
     // -- playing --
@@ -2143,6 +2144,45 @@ export class Worker {
                 }
             }
         }
+    }
+
+    // -- hearing of a cancel --
+
+    /** One question that waits while runs are held for longer than a moment. Its answer is a hint: a heartbeat for those runs
+     * tells the truth. */
+    async #watch() {
+        if (this.#watching)
+            return;
+        this.#watching = true;
+        let pauses = backoff();
+        while (this.#held.size > 0 && !this.#quit) {
+            const held = performance.now() - Math.min(...[...this.#held.keys()].map((ctx) => ctx.since));
+            if (held < WATCH_AFTER) {
+                await pauseFor(WATCH_AFTER - held, this.#hangUp.signal);
+                continue;
+            }
+            try {
+                await this.#hear();
+                pauses = backoff();
+            } catch (error) {
+                if ([400, 404, 405].includes(error.status)) // a server that does not know it; it stays so
+                    return;
+                await pauseFor(pauses.next().value, this.#hangUp.signal);
+            }
+        }
+        this.#watching = false;
+    }
+
+    async #hear() {
+        const asked = performance.now();
+        const { items } = await this.client.ask('POST', '/work/watch', { worker: this.name, wait: `${WATCH_WAIT}s` }, WATCH_WAIT,
+            this.#hangUp.signal);
+        const ids = new Set(items.map((item) => item.id));
+        const named = [...this.#held.keys()].filter((ctx) => ids.has(ctx.runId));
+        if (named.length > 0)
+            await this.#beatFor(named.slice(0, BEAT_MOST), LONGEST_BEAT);
+        else if (performance.now() - asked < 1000) // it stops, or names what was let go of
+            await pauseFor(WATCH_AFTER, this.#hangUp.signal);
     }
 
     // -- heartbeat --

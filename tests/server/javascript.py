@@ -8,7 +8,7 @@ import pathlib
 import subprocess
 import sys
 
-from scene import PATIENCE, Process, Server, check, make_store, wait_until
+from scene import PATIENCE, Process, Server, Skipped, check, make_store, wait_until
 from processes import need_node
 from runner import Runner
 from stores import free_port
@@ -68,6 +68,17 @@ def case_without_server(function):
         function(directory)
 
     RUNNER.case(function.__name__, play)
+
+
+@case_without_server
+def strict_typescript_takes_the_types_beside_the_client(_):
+    modules = pathlib.Path(os.environ.get("HOLDFAST_TEST_NODE_MODULES", "nowhere"))
+    compiler = modules / "typescript" / "lib" / "tsc.js"
+    if not compiler.exists():
+        raise Skipped("HOLDFAST_TEST_NODE_MODULES names no directory with typescript")
+    said = node(compiler, "--strict", "--noEmit", "--target", "es2022", "--module", "nodenext", "--lib", "es2022,dom",
+                HERE / "types.mts")
+    check(said.returncode == 0, said.stdout)
 
 
 @case_without_server

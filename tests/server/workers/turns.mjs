@@ -2,8 +2,10 @@
 // what a run waits for. usage: turns.mjs. javascript.py runs it. B8.
 
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import test from 'node:test';
+import * as holdfast from '../../../clients/javascript/holdfast.mjs';
 import {
     ChildFailed, Client, HoldfastError, PermanentError, RetryAfter, StepFailed, TurnOver, Unavailable, WaitTimeout, Worker,
 } from '../../../clients/javascript/holdfast.mjs';
@@ -410,6 +412,39 @@ test('a run that was cancelled frees its hand at once, although its handler hang
     }, { concurrency: 1 });
 });
 
+test('a worker that is told of a cancel asks for that run at once', async () => {
+    const server = new Server();
+    const [bad, other] = [server.add('hang.v1', [], { lease_us: 8.64e10 }), server.add('hang.v1', [], { lease_us: 8.64e10 })];
+    await serve(server, { 'hang.v1': (ctx) => ctx.step('s', hang) }, async () => {
+        while (!server.hear)
+            await pause(5);
+        bad.code = 'cancelled';
+        bad.done = true;
+        server.news = [{ id: bad.id }, { id: 'unknown' }];
+        server.hear();
+        const beats = () => server.asked.filter(([path]) => path === '/work/heartbeat');
+        while (beats().length === 0)
+            await pause(5);
+        assert.deepEqual(beats()[0][1].runs.map((run) => run.id), [bad.id], 'not the one that is due for all');
+        assert.equal(other.held, true);
+    });
+});
+
+test('a worker that holds nothing keeps no watch, and one whose server knows none goes on', async () => {
+    const server = new Server((path) => {
+        if (path === '/work/watch')
+            throw new HoldfastError('not_found', 'unknown route', 404);
+    });
+    await serve(server, { 'a.v1': () => pause(150) }, async () => {
+        while (!server.asked.some(([path]) => path === '/work/claim'))
+            await pause(5);
+        assert.ok(!server.asked.some(([path]) => path === '/work/watch'));
+        await server.add('a.v1').ended;
+        await server.add('a.v1').ended;
+        assert.equal(server.asked.filter(([path]) => path === '/work/watch').length, 1);
+    });
+});
+
 // ---- Steps that fail ----
 
 test("a step's error is the same in the first turn and in every replay", async () => {
@@ -545,6 +580,42 @@ test('progress and publish are told once', async () => {
     });
     const told = end.server.asked.flatMap(([, body]) => (body?.turn === 'go_on' ? [body.state ?? 'progress'] : []));
     assert.deepEqual(told, ['progress', { at: 1 }, { at: 2 }]);
+});
+
+// ---- Types ----
+
+// What contexts and workers have for each other.
+const INNER = { Context: ['lose', 'stray', 'conclude', 'works'], Worker: ['complain', 'abandon', 'askHeld'] };
+
+test('the types name what the module has, and nothing else', () => {
+    const text = readFileSync(new URL('../../../clients/javascript/holdfast.d.mts', import.meta.url), 'utf8');
+    const classes = [...text.matchAll(/^export class (\w+)[^{]*\{(\}|[^]*?^\})/gm)];
+    assert.deepEqual(classes.map(([, name]) => name).sort(), Object.keys(holdfast).sort());
+    for (const [, name, body] of classes) {
+        const typed = [...body.matchAll(/^ {4}(\w+)(?:<.*?>)?\(/gm)].map(([, one]) => one);
+        const fields = [...body.matchAll(/^ {4}readonly (\w+):/gm)].map(([, one]) => one);
+        const own = Object.entries(Object.getOwnPropertyDescriptors(holdfast[name].prototype));
+        const methods = own.filter(([one, { get }]) => one !== 'constructor' && !get).map(([one]) => one);
+        const getters = own.filter(([, { get }]) => get).map(([one]) => one);
+        const inner = INNER[name] ?? [];
+        assert.deepEqual([...new Set(typed)].filter((one) => one !== 'constructor').sort(),
+            methods.filter((one) => !inner.includes(one)).sort(), name);
+        for (const getter of getters.filter((one) => !inner.includes(one)))
+            assert.ok(fields.includes(getter), `${name}.${getter}`);
+    }
+});
+
+test('the types have the options that are checked', () => {
+    const text = readFileSync(new URL('../../../clients/javascript/holdfast.d.mts', import.meta.url), 'utf8');
+    const named = (name) => [...new RegExp(`^export interface ${name} \\{([^]*?)^\\}`, 'm').exec(text)[1]
+        .matchAll(/^ {4}(\w+)\?:/gm)].map(([, one]) => one);
+    const told = (work) => { try { work(); } catch (error) { return / has (.*)$/.exec(error.message)[1].split(', ').sort(); } return []; };
+    const odd = { qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqq: 1 };
+    const client = new Client('http://127.0.0.1:1');
+    assert.deepEqual(named('ClientOptions').sort(), told(() => new Client('http://127.0.0.1:1', odd)));
+    assert.deepEqual(named('WorkerOptions').sort(), told(() => new Worker(client, odd)));
+    const settings = told(() => new Worker(client).workflow('a.v1', odd, handler));
+    assert.deepEqual(named('Settings').sort(), settings.filter((one) => !['maxAttempts', 'retryBase', 'retryCap'].includes(one)));
 });
 
 // ---- Handlers as they are written ----
