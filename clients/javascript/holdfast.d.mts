@@ -90,7 +90,7 @@ export class PermanentError extends Error {
     readonly details: any;
 }
 
-/** The handler makes other calls than the run remembers. */
+/** The handler makes other calls than the run remembers. The run waits for a worker whose code it fits. */
 export class HistoryMismatch extends PermanentError {
     constructor(message: string);
 }

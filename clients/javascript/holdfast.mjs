@@ -76,7 +76,7 @@ export class PermanentError extends Error {
     }
 }
 
-/** The handler makes other calls than the run remembers. */
+/** The handler makes other calls than the run remembers. The run waits for a worker whose code it fits. */
 export class HistoryMismatch extends PermanentError {
     /** @param {string} message */
     constructor(message) {
@@ -2097,7 +2097,15 @@ export class Worker {
         work.then(back, back);
     }
 
+    /** The server knows for how long it may wait for code that it fits, and fails it then. */
+    #unfit(ctx, { message }) {
+        this.log(`holdfast: run ${ctx.runId} (${ctx.workflow}) does not fit this code: ${message}`);
+        return { path: 'unfit', message: clean(message).slice(0, MESSAGE_LIMIT) };
+    }
+
     #failure(ctx, error) {
+        if (error instanceof HistoryMismatch)
+            return this.#unfit(ctx, error);
         const text = trace(error);
         if (!(error instanceof RetryAfter))
             this.log(`holdfast: run ${ctx.runId} (${ctx.workflow}) failed in attempt ${ctx.attempt}: ${text}`);

@@ -205,6 +205,44 @@ def a_server_that_is_started_again_under_orders_has_no_step_done_twice(scene):
     check(worker.stop() == 0, worker.said())
 
 
+DEPLOYED = """
+import { Client, Worker } from 'HOLDFAST';
+const [url, name, current] = process.argv.slice(2);
+const worker = new Worker(new Client(url), { name });
+worker.workflow('order.v1', { attempts: 1 }, async (ctx) => {
+    const version = Number(current) ? await ctx.version('mail', Number(current)) : 0;
+    await ctx.step(version >= 2 ? 'mail' : 'letter', () => version);
+    await ctx.waitSignal('go');
+    return version;
+});
+await worker.run();
+"""
+
+
+@case
+def a_rolling_deploy_costs_no_run(scene):
+    scene.client.put("/v1/workflows/order.v1", {})
+    old = scene.program("old", DEPLOYED, "old", "0")
+    get = lambda run: scene.client.get(f"/v1/runs/{run}").json
+    before = scene.client.trigger("order.v1")
+    wait_until(lambda: get(before)["status"] == "waiting", "the old code has begun one")
+    check(old.stop() == 0, old.said())
+    new = scene.program("new", DEPLOYED, "new", "2")
+    after = scene.client.trigger("order.v1")
+    wait_until(lambda: get(after)["status"] == "waiting", "the new code has begun one")
+    check(new.stop() == 0, new.said())
+    old = scene.program("old-2", DEPLOYED, "old-2", "0")
+    scene.client.post(f"/v1/runs/{after}/signals", {"name": "go"})
+    wait_until(lambda: get(after)["waiting_kind"] == "worker", "the old code leaves it to another worker")
+    check("does not fit" in old.said(), old.said())
+    new = scene.program("new-2", DEPLOYED, "new-2", "2")
+    scene.client.post(f"/v1/runs/{before}/signals", {"name": "go"})
+    check(old.stop() == 0, old.said())
+    check((scene.end(before)["result"], scene.end(after)["result"]) == (0, 2), [scene.end(before), scene.end(after)])
+    check(scene.end(after)["attempt"] == 1, scene.end(after))
+    check(new.stop() == 0, new.said())
+
+
 CALLS = """
 import { Client, HoldfastError, Worker } from 'HOLDFAST';
 const [url, nobody] = process.argv.slice(2);

@@ -263,6 +263,7 @@ def cancelling_reaches_the_handler(scene):
 
 @case
 def changed_code_is_told_of(scene):
+    check(scene.client.put("/v1/workflows/changed.v1", {"fit_within": "0s"}).status == 200, "it shall wait for no other code")
     first = scene.worker(STEP="a")
     run = scene.client.trigger("changed.v1")
     wait_until(lambda: scene.client.get(f"/v1/runs/{run}").json["status"] == "waiting", "it waits")
