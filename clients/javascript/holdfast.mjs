@@ -1854,6 +1854,7 @@ export class Worker {
     #held = new Map(); // context -> its turn's promise
     #freed = () => {}; // wakes who waits for a turn to end
     #stuck = 0; // what was given up, and has not come back
+    #told = Promise.resolve(); // the last time that the server was told of it
     #watching = false;
     #beatTimer;
     #lastBeat = 0;
@@ -2092,8 +2093,13 @@ export class Worker {
 
     /** Counts work that is not waited for any more, until it comes back. @param {Promise<any>} work */
     abandon(work) {
-        this.#stuck++;
-        const back = () => { this.#stuck--; };
+        const count = (more) => {
+            this.#stuck += more;
+            if (!this.#quit) // told at once: there may be no run left to be told of with it
+                this.#told = this.#told.then(() => this.#beatFor([], LONGEST_BEAT));
+        };
+        const back = () => count(-1);
+        count(1);
         work.then(back, back);
     }
 
@@ -2217,9 +2223,11 @@ export class Worker {
 
     /** A connection that went silent shall not cost the leases: there is time for the next beat, on another one. */
     async #beatFor(held, patience) {
+        if (this.#quit)
+            return;
         try {
             const runs = held.map((ctx) => ({ id: ctx.runId, version: ctx.run.version, lease_us: ctx.lease }));
-            const { items } = await this.client.ask('POST', '/work/heartbeat', { worker: this.name, runs }, 0,
+            const { items } = await this.client.ask('POST', '/work/heartbeat', { worker: this.name, stuck: this.#stuck, runs }, 0,
                 AbortSignal.timeout(Math.ceil(patience)));
             this.#letIn();
             items.forEach((item, i) => {

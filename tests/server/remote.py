@@ -24,7 +24,7 @@ PROGRAMS = {"python": [sys.executable, HERE / "worker.py"], "node": ["node", HER
 # Where workers are killed their leases are short; elsewhere a busy machine shall not lose one.
 # What a step's own error is called in the run's
 OWN = {"python": {"large step": "result_refused", "slow step": "timeout", "title": "result_refused", "flaky": "ValueError"},
-       "node": {"large step": "result_refused", "slow step": "timeout", "title": "wait_refused", "flaky": "Error"}}
+       "node": {"large step": "result_refused", "slow step": "timeout", "title": "result_refused", "flaky": "Error"}}
 SHORT = {"lease": "1s" if LANGUAGE == "mixed" else "10s", "max_attempts": 100, "retry_base": "50ms"}
 
 

@@ -136,8 +136,9 @@ async function serve(server, handlers, work, options = {}) {
 }
 
 /** Plays a run of this handler to its end; how it ended, and `run`. */
-async function play(handler, { steps, say, ...members } = {}) {
+async function play(handler, { steps, say, watching, ...members } = {}) {
     const server = new Server(say);
+    watching?.(server);
     const run = server.add('a.v1', steps, members);
     return serve(server, { 'a.v1': handler }, async (log) => ({ ...await run.ended, run, log, server }));
 }
@@ -379,16 +380,20 @@ test("an operator's retry tries again the step on which the run gave up, also be
 
 test('a step that takes too long has failed, and the handler goes on', async () => {
     let late;
+    const seen = {};
     const signals = [];
     const end = await play(async (ctx) => {
         const error = await ctx.step('hang', ({ signal }) => {
             signals.push(signal);
             return new Promise((resolve) => { late = resolve; });
         }, { retries: 0, timeout: 0.05 }).catch((failed) => failed);
+        while (!seen.server.asked.some(([path, body]) => path === '/work/heartbeat' && body.stuck === 1))
+            await pause(5);
         late('too late');
-        await pause(5);
+        while (seen.server.asked.filter(([path]) => path === '/work/heartbeat').at(-1)[1].stuck !== 0)
+            await pause(5);
         return [error.code, await ctx.step('next', () => 'next')];
-    });
+    }, { lease_us: 60_000, watching: (server) => { seen.server = server; } });
     assert.deepEqual(end.result, ['timeout', 'next'], end.message);
     assert.ok(signals[0].aborted);
     assert.deepEqual(lines(end.run), ['hang failed', 'next succeeded'], 'what comes late changes nothing');
@@ -414,6 +419,10 @@ test('a run that was cancelled frees its hand at once, although its handler hang
         bad.code = 'cancelled';
         bad.done = true;
         assert.equal((await server.add('good.v1').ended).result, 'good');
+        const stuck = () => server.asked.filter(([path]) => path === '/work/heartbeat').map(([, body]) => body.stuck);
+        while (stuck().at(-1) !== 1)
+            await pause(5);
+        assert.equal(stuck()[0], 0, 'what hangs is counted once its run is lost');
     }, { concurrency: 1 });
 });
 

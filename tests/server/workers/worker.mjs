@@ -115,7 +115,7 @@ worker.workflow('nonsense.v1', async (ctx, input) => {
         }
     }
     return { ask: () => ctx.ask('q', value), form: () => ctx.ask('q', null, { form: value }),
-        number: () => ctx.ask('q', Promise.resolve(10)), title: () => ctx.ask('q', null, { title: 10 }),
+        number: () => ctx.ask('q', Promise.resolve(10)), title: () => ctx.ask('q', null, { title: circle }),
         emit: () => ctx.emit('told', value), publish: () => ctx.publish(circle),
         child: () => ctx.startChild('kid', 'child.v1', value) }[input]();
 });
