@@ -30,7 +30,7 @@ typedef struct hf_claimed {
     int tenant_id; /* the store's own numbers for its tenant and lane */
     int lane;
     bool limited;   /* holds a slot of its workflow */
-    int64_t due_at; /* run_at before the claim */
+    int64_t due_at; /* its place in the order: run_at before its first claim that did not end */
     bool suspect;   /* its last lease expired: the holder may have been killed by it */
     bool exhausted; /* no attempts left: fail it without a handler */
     bool overdue;   /* past its deadline: fail it without a handler */

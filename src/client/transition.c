@@ -10,6 +10,7 @@
 #include "client/check.h"
 #include "client/client.h"
 #include "client/ids.h"
+#include "client/places.h"
 #include "client/read.h"
 #include "kernel/chores.h"
 #include "util/alloc.h"
@@ -126,11 +127,18 @@ static struct head read_head(const struct hf__cell *c, const struct hf__table *l
     return head;
 }
 
+/* What is due was due for a while: then the order matters, and a lease that ended meanwhile must not lie behind it. */
+static hf_code keep_order(hf_client *client, int64_t oldest, int64_t now, hf_error *err)
+{
+    return now - oldest > HF__BACKLOG ? hf__places_restore(client->engine, err) : HF_OK;
+}
+
 /* The due heads of the lanes, most urgent first; *next_due is the earliest run_at that is not due yet. */
 static hf_code find_heads(hf_client *client, struct hf__arena *arena, struct hf__table *lanes,
                           struct head **heads, size_t *count, int64_t *next_due, hf_error *err)
 {
     struct hf__ask ask;
+    int64_t now = 0, oldest = INT64_MAX;
     char *json = lanes_json(arena, lanes);
     if (!json)
         return hf__nomem(err);
@@ -146,7 +154,9 @@ static hf_code find_heads(hf_client *client, struct hf__arena *arena, struct hf_
     for (int i = 0; code == HF_OK && i < ask.out.nrows; i++) {
         const struct hf__cell *c = hf__table_row(&ask.out, i);
         int64_t run_at = hf__as_number(c[2]);
-        if (run_at <= hf__as_number(c[3]))
+        now = hf__as_number(c[3]);
+        oldest = run_at < oldest ? run_at : oldest;
+        if (run_at <= now)
             (*heads)[(*count)++] = read_head(c, lanes);
         else if (*next_due == 0 || run_at < *next_due)
             *next_due = run_at;
@@ -154,7 +164,7 @@ static hf_code find_heads(hf_client *client, struct hf__arena *arena, struct hf_
     if (code == HF_OK)
         qsort(*heads, *count, sizeof **heads, by_priority);
     hf__ask_end(&ask);
-    return code;
+    return code == HF_OK && *count ? keep_order(client, oldest, now, err) : code;
 }
 
 /* The heads of one priority, each with its share. Callers keep no account of what they took, so it changes from claim to

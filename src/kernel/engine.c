@@ -29,6 +29,7 @@ struct hf__engine {
     struct hf__group *groups[MAX_GROUPS];
     int group_count;
     struct hf__metrics *metrics;
+    atomic_llong restored_to;
     bool shares_mail; /* the store has no program at work that could not read it */
     bool defers;      /* nor one that would begin with what may not be on disk */
 };
@@ -252,6 +253,11 @@ size_t hf__engine_max_payload(const struct hf__engine *engine)
 int hf__engine_schema(const struct hf__engine *engine)
 {
     return engine->options.max_schema;
+}
+
+atomic_llong *hf__engine_restored_to(struct hf__engine *engine)
+{
+    return &engine->restored_to;
 }
 
 struct hf__metrics *hf__engine_metrics(const struct hf__engine *engine)

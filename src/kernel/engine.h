@@ -3,6 +3,8 @@
 #ifndef HF_KERNEL_ENGINE_H
 #define HF_KERNEL_ENGINE_H
 
+#include <stdatomic.h>
+
 #include "kernel/metrics.h"
 #include "kernel/op.h"
 #include "kernel/pool.h"
@@ -31,6 +33,8 @@ const struct hf__driver *hf__engine_driver(const struct hf__engine *engine);
 size_t hf__engine_max_payload(const struct hf__engine *engine);
 /* The schema version this program assumes. */
 int hf__engine_schema(const struct hf__engine *engine);
+/* Store clock: runs whose lease ended before that are in the place that they had before they were claimed. */
+atomic_llong *hf__engine_restored_to(struct hf__engine *engine);
 /* What was done through it since it was opened, and the use of its connections for reading. */
 struct hf__metrics *hf__engine_metrics(const struct hf__engine *engine);
 struct hf__pool_use hf__engine_pool_use(const struct hf__engine *engine);

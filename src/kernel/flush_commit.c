@@ -259,6 +259,12 @@ static void unfit_row(struct hf__batch *batch, struct hf__row *row)
                               hf__earlier(row->waiting_until, row->timeout_at));
 }
 
+/* Who gives a run back takes nothing from its place in the order. */
+static int64_t place_of(const struct hf__batch *batch, const struct hf__row *row)
+{
+    return row->due_at && row->due_at < batch->now ? row->due_at : batch->now;
+}
+
 static void pending_row(struct hf__batch *batch, const hf_transition *t, struct hf__row *row)
 {
     int64_t timer = 0;
@@ -267,7 +273,8 @@ static void pending_row(struct hf__batch *batch, const hf_transition *t, struct 
     if (retry)
         fits_again(row);
     row->status = HF_PENDING;
-    row->run_at = hf__earlier(batch->now + (retry ? t->retry_delay : 0), row->timeout_at);
+    row->run_at =
+        hf__earlier(retry ? batch->now + t->retry_delay : place_of(batch, row), row->timeout_at);
     if (!retry)
         row->attempt = 0;
     hf__transition_timers(batch, row->tenant, &row->id, t, &timer);

@@ -164,7 +164,8 @@ static void count_claims(struct hf__metrics *metrics, const hf_claims *claims)
         increase(&counts->started);
         if (claimed->suspect)
             increase(&counts->expired);
-        observe(&counts->wait, hf__time_bounds, claimed->seen_at - claimed->due_at);
+        else
+            observe(&counts->wait, hf__time_bounds, claimed->seen_at - claimed->due_at);
     }
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/worker.h"
 
+#include "client/places.h"
 #include "util/alloc.h"
 #include "util/buffer.h"
 #include "util/clock.h"
@@ -14,6 +15,7 @@
  * is allowed for. */
 #define FLOOR_SLACK HF_SECONDS(1)
 #define REMEMBERED 1024 /* empty heads */
+#define RESTORE_PERIOD HF_SECONDS(1)
 
 static int by_urgency(const void *a, const void *b)
 {
@@ -165,6 +167,26 @@ static hf_code replace(struct hf__heads *heads, const struct hf__table *found, h
     return HF_OK;
 }
 
+static bool has_backlog(const struct hf__heads *heads)
+{
+    int64_t since = hf__heads_now(heads) - HF__BACKLOG;
+    for (size_t i = 0; i < heads->count; i++)
+        if (heads->items[i].run_at < since)
+            return true;
+    return false;
+}
+
+/* Where what is due has been due for a while, the order matters: a lease that ended meanwhile must not lie behind it. */
+static hf_code keep_order(hf_worker *worker, hf_error *err)
+{
+    struct hf__heads *heads = &worker->heads;
+    int64_t now = hf__monotonic_us();
+    if (heads->restored_at && (now - heads->restored_at < RESTORE_PERIOD || !has_backlog(heads)))
+        return HF_OK;
+    heads->restored_at = now;
+    return hf__places_restore(worker->engine, err);
+}
+
 hf_code hf__heads_look(hf_worker *worker, hf_error *err)
 {
     struct hf__arena arena = { 0 };
@@ -175,7 +197,9 @@ hf_code hf__heads_look(hf_worker *worker, hf_error *err)
         if (worker->lanes.items[i].served)
             add_lane(&lanes, worker->lanes.items[i].id);
 
-    hf_code code = lanes.length ? ask(worker, &lanes, &found, err) : HF_OK;
+    hf_code code = lanes.length ? keep_order(worker, err) : HF_OK;
+    if (code == HF_OK && lanes.length)
+        code = ask(worker, &lanes, &found, err);
     if (code == HF_OK)
         code = replace(&worker->heads, &found, err);
     hf__buffer_free(&lanes);

@@ -41,7 +41,9 @@ struct hf__heads {
         looked_at; /* monotonic us of the last look at all lanes; 0: look before anything else */
     bool stale;    /* what is not empty must be looked at again */
     int64_t passed_since; /* monotonic us since when heads were passed over; 0: none is */
-    bool passed_over;     /* one of them was, and nothing was claimed since */
+    int64_t
+        restored_at;  /* monotonic us: when runs whose lease ended were put back last; 0: never */
+    bool passed_over; /* one of them was, and nothing was claimed since */
 };
 
 /* Looks at all served lanes; forgets floors. */

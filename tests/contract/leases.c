@@ -364,6 +364,107 @@ static void the_first_claim_sets_the_start_and_later_ones_keep_it(void **state)
     assert_int_equal(get(held->run.id)->started_at, started);
 }
 
+/* ---- Places in the order ---- */
+
+static const hf_claimed *claim_one(void)
+{
+    const hf_claims *claims = claim_as(WORKER, 1);
+    assert_int_equal(claims->count, 1);
+    return &claims->items[0];
+}
+
+static void expect_claimed(hf_id id)
+{
+    assert_true(hf_id_equal(claim_one()->run.id, id));
+}
+
+/* So many, each due a second after the one before. */
+static void trigger_in_turn(hf_id *ids, int count)
+{
+    for (int i = 0; i < count; i++) {
+        ids[i] = trigger(WORK);
+        advance(HF_SECONDS(1));
+    }
+}
+
+static void a_run_whose_worker_died_keeps_its_place(void **state)
+{
+    hf_id ids[6];
+    (void)state;
+    trigger_in_turn(ids, 6);
+    expect_claimed(ids[0]);
+    expect_claimed(ids[1]);
+    advance(LEASE + HF_SECONDS(1));
+    for (int i = 0; i < 6; i++)
+        expect_claimed(ids[i]);
+}
+
+static void it_keeps_it_however_often_that_happens(void **state)
+{
+    hf_id ids[3];
+    (void)state;
+    define_with((hf_workflow){ .name = WORK, .max_attempts = 100 }, HF_SET_MAX_ATTEMPTS);
+    trigger_in_turn(ids, 3);
+    for (int i = 0; i < 5; i++) {
+        const hf_claimed *held = claim_one();
+        assert_true(hf_id_equal(held->run.id, ids[0]));
+        advance(LEASE + HF_SECONDS(1));
+    }
+}
+
+static void it_keeps_it_where_runs_are_limited(void **state)
+{
+    hf_id ids[4];
+    (void)state;
+    define_with((hf_workflow){ .name = WORK, .max_running = 2 }, HF_SET_MAX_RUNNING);
+    trigger_in_turn(ids, 4);
+    expect_claimed(ids[0]);
+    expect_claimed(ids[1]);
+    advance(LEASE + HF_SECONDS(1));
+    for (int i = 0; i < 2; i++) {
+        const hf_claimed *held = claim_one();
+        assert_true(hf_id_equal(held->run.id, ids[i]));
+        succeed(held);
+    }
+    expect_claimed(ids[2]);
+}
+
+static void a_holder_that_is_late_prolongs_its_lease_all_the_same(void **state)
+{
+    hf_id ids[3];
+    hf_code verdict;
+    (void)state;
+    trigger_in_turn(ids, 3);
+    const hf_claimed *held = claim_one();
+    advance(LEASE + HF_SECONDS(1));
+    static const char *const all[] = { "*" };
+    hf_claim_spec fresh = HF_CLAIM_INIT;
+    fresh.worker = WORKER;
+    fresh.patterns = all;
+    fresh.pattern_count = 1;
+    fresh.fresh_only = true;
+    assert_true(hf_id_equal(claim_with(&fresh)->items[0].run.id,
+                            ids[1])); /* the first is back in its place */
+    assert_true(get(ids[0])->run_at < now() - LEASE);
+    assert_ok(beat(held, LEASE, &verdict));
+    assert_int_equal(verdict, HF_OK);
+    assert_int_equal(get(ids[0])->lease_until, now() + LEASE);
+    expect_claimed(ids[2]);
+    expect_nothing_due();
+    succeed(held);
+}
+
+static void a_run_that_is_given_back_keeps_its_place(void **state)
+{
+    hf_id ids[3];
+    (void)state;
+    trigger_in_turn(ids, 3);
+    hf_transition t = turn_of(claim_one(), HF_TURN_GIVE_BACK);
+    commit(&t);
+    for (int i = 0; i < 3; i++)
+        expect_claimed(ids[i]);
+}
+
 static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(an_expired_lease_is_claimed_by_somebody_else),
     CONTRACT_TEST(a_run_whose_lease_expired_is_marked_as_suspect),
@@ -387,5 +488,10 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(waiting_sets_the_attempt_back),
     CONTRACT_TEST(giving_a_run_back_does_not_count_its_attempt),
     CONTRACT_TEST(the_first_claim_sets_the_start_and_later_ones_keep_it),
+    CONTRACT_TEST(a_run_whose_worker_died_keeps_its_place),
+    CONTRACT_TEST(it_keeps_it_however_often_that_happens),
+    CONTRACT_TEST(it_keeps_it_where_runs_are_limited),
+    CONTRACT_TEST(a_holder_that_is_late_prolongs_its_lease_all_the_same),
+    CONTRACT_TEST(a_run_that_is_given_back_keeps_its_place),
 };
 CONTRACT("leases", tests)

@@ -27,6 +27,8 @@ static const struct allowed {
     { "wake_unfit", "run: reads all of a tenant's", "what waits for a worker that fits" },
     { "find_unfit", "run: reads a whole index", "what waits for a worker that fits" },
     { "find_unfit", "sorts", "a line for each workflow" },
+    { "find_misplaced", "run: reads all of a tenant's", "leases that ended since a time" },
+    { "restore_places", "run: reads all of a tenant's", "leases that ended since a time" },
     { "find_newest", "run: reads all of a tenant's",
       "a page of what has no filter; else not beyond some runs, or ids of a time" },
     { "read_runs", "sorts", "the candidates of one page" },

@@ -39,7 +39,7 @@ due AS MATERIALIZED (
      LIMIT $2
 ), ok AS (
     UPDATE holdfast.run r
-       SET status = 1, claimed_from = r.status, due_at = r.run_at, version = r.version + 1, attempt = r.attempt + 1,
+       SET status = 1, claimed_from = r.status, due_at = CASE WHEN r.status = 1 THEN r.due_at ELSE r.run_at END, version = r.version + 1, attempt = r.attempt + 1,
            event_seq = r.event_seq + 1, leased_by = $3, started_at = coalesce(r.started_at, d.now), updated_at = d.now,
            run_at = CASE WHEN r.timeout_at > d.now THEN least(d.now + d.lease, r.timeout_at) ELSE d.now + d.lease END
       FROM due d
@@ -98,7 +98,7 @@ WITH l AS MATERIALIZED (
            FOR NO KEY UPDATE SKIP LOCKED) r
 ), ok AS (
     UPDATE holdfast.run r
-       SET status = 1, claimed_from = r.status, due_at = r.run_at, version = r.version + 1, attempt = r.attempt + 1,
+       SET status = 1, claimed_from = r.status, due_at = CASE WHEN r.status = 1 THEN r.due_at ELSE r.run_at END, version = r.version + 1, attempt = r.attempt + 1,
            event_seq = r.event_seq + 1, leased_by = $5, started_at = coalesce(r.started_at, l.now), updated_at = l.now,
            run_at = CASE WHEN r.timeout_at > l.now THEN least(l.now + l.lease, r.timeout_at) ELSE l.now + l.lease END
       FROM l
@@ -310,7 +310,7 @@ head AS MATERIALIZED (
     (SELECT s.ctid, s.workflow_id FROM started s WHERE s.number <= s.starts ORDER BY s.turn, s.fresh, s.run_at LIMIT $2)
 ), ok AS (
     UPDATE holdfast.run r
-       SET status = 1, claimed_from = r.status, due_at = r.run_at, version = r.version + 1, attempt = r.attempt + 1,
+       SET status = 1, claimed_from = r.status, due_at = CASE WHEN r.status = 1 THEN r.due_at ELSE r.run_at END, version = r.version + 1, attempt = r.attempt + 1,
            event_seq = r.event_seq + 1, leased_by = $3, slot = r.workflow_id, started_at = coalesce(r.started_at, d.now), updated_at = d.now,
            run_at = CASE WHEN r.timeout_at > d.now THEN least(d.now + d.lease, r.timeout_at) ELSE d.now + d.lease END
       FROM (SELECT k.ctid, f.tenant, f.name, f.lease, f.max_attempts, f.retry_base, f.retry_cap, f.dead_letter, t.now
@@ -421,7 +421,7 @@ WITH f AS MATERIALIZED (
            FOR NO KEY UPDATE SKIP LOCKED) r
 ), ok AS (
     UPDATE holdfast.run r
-       SET status = 1, claimed_from = r.status, due_at = r.run_at, version = r.version + 1, attempt = r.attempt + 1,
+       SET status = 1, claimed_from = r.status, due_at = CASE WHEN r.status = 1 THEN r.due_at ELSE r.run_at END, version = r.version + 1, attempt = r.attempt + 1,
            event_seq = r.event_seq + 1, leased_by = $5, slot = r.workflow_id, started_at = coalesce(r.started_at, f.now),
            updated_at = f.now,
            run_at = CASE WHEN r.timeout_at > f.now THEN least(f.now + f.lease, r.timeout_at) ELSE f.now + f.lease END
@@ -540,6 +540,37 @@ WITH RECURSIVE head AS (
     -- include: lower_priorities
 )
 SELECT h.lane, h.priority, h.run_at, holdfast.now() FROM head h;
+
+-- name: find_misplaced
+-- Whether leases have ended since a time whose runs are not in the place that they had before they were claimed. Served by
+-- run_leased. Serves: claims where runs have been due for a while.
+-- takes: one (since bigint)
+-- gives: (found bool, now bigint)
+SELECT f.found IS NOT NULL, t.now
+  FROM (SELECT holdfast.now() AS now OFFSET 0) t
+  LEFT JOIN LATERAL (
+    SELECT true AS found FROM holdfast.run r
+     WHERE r.status + 0 = 1 AND r.run_at > least($1, t.now - 60000000) AND r.run_at <= t.now AND r.due_at < r.run_at
+       AND r.deleted_at IS NULL
+     ORDER BY r.run_at LIMIT 1) f ON true;
+
+-- name: restore_places
+-- Puts those runs back, so that the next claim meets them there. They are still leased: who holds one after all may prolong its
+-- lease. Served by run_leased. Serves: claims, after find_misplaced.
+-- takes: one (since bigint)
+-- gives: nothing
+WITH t AS MATERIALIZED (SELECT holdfast.now() AS now),
+expired AS MATERIALIZED (
+    SELECT e.ctid
+      FROM t
+     CROSS JOIN LATERAL (
+        SELECT r.ctid FROM holdfast.run r
+         WHERE r.status + 0 = 1 AND r.run_at > least($1, t.now - 60000000) AND r.run_at <= t.now AND r.due_at < r.run_at
+           AND r.deleted_at IS NULL
+         ORDER BY r.run_at LIMIT 10000
+           FOR NO KEY UPDATE SKIP LOCKED) e
+)
+UPDATE holdfast.run r SET run_at = r.due_at FROM expired e WHERE r.ctid = e.ctid;
 
 -- name: next_due
 -- The earliest run_at after now per head, which is when a sleeper must wake. Served by run_claim. Serves: workers

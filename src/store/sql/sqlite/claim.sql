@@ -13,7 +13,7 @@
 --   timeout_at bigint, created_at bigint, started_at bigint, lease bigint, retry_base bigint, retry_cap bigint,
 --   dead_letter text, now bigint, deferred bool)
 UPDATE run
-   SET status = 1, claimed_from = status, due_at = run_at, version = version + 1, attempt = attempt + 1,
+   SET status = 1, claimed_from = status, due_at = CASE WHEN status = 1 THEN due_at ELSE run_at END, version = version + 1, attempt = attempt + 1,
        event_seq = event_seq + 1, leased_by = ?3, started_at = coalesce(started_at, holdfast_now()),
        updated_at = holdfast_now(),
        run_at = CASE WHEN timeout_at > holdfast_now()
@@ -57,7 +57,7 @@ RETURNING id, tenant_id, (SELECT n.name FROM tenant n WHERE n.id = tenant_id),
 --   timeout_at bigint, created_at bigint, started_at bigint, lease bigint, retry_base bigint, retry_cap bigint,
 --   dead_letter text, now bigint)
 UPDATE run
-   SET status = 1, claimed_from = status, due_at = run_at, version = version + 1, attempt = attempt + 1,
+   SET status = 1, claimed_from = status, due_at = CASE WHEN status = 1 THEN due_at ELSE run_at END, version = version + 1, attempt = attempt + 1,
        event_seq = event_seq + 1, leased_by = ?3, slot = workflow_id, started_at = coalesce(started_at, holdfast_now()),
        updated_at = holdfast_now(),
        run_at = CASE WHEN timeout_at > holdfast_now()
@@ -251,6 +251,28 @@ SELECT h.lane, h.priority,
            AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
          ORDER BY r.run_at LIMIT 1), holdfast_now()
   FROM head h WHERE h.priority IS NOT NULL;
+
+-- name: find_misplaced
+-- Whether leases have ended since a time whose runs are not in the place that they had before they were claimed. Served by
+-- run_leased. Serves: claims where runs have been due for a while.
+-- takes: one (since bigint)
+-- gives: (found bool, now bigint)
+SELECT EXISTS (
+        SELECT 1 FROM run r INDEXED BY run_leased
+         WHERE r.status + 0 = 1 AND r.run_at > min(?1, holdfast_now() - 60000000) AND r.run_at <= holdfast_now()
+           AND r.due_at < r.run_at AND r.deleted_at IS NULL), holdfast_now();
+
+-- name: restore_places
+-- Puts those runs back, so that the next claim meets them there. They are still leased: who holds one after all may prolong its
+-- lease. Served by run_leased. Serves: claims, after find_misplaced.
+-- takes: one (since bigint)
+-- gives: nothing
+UPDATE run SET run_at = due_at
+ WHERE rowid IN (
+    SELECT r.rowid FROM run r INDEXED BY run_leased
+     WHERE r.status + 0 = 1 AND r.run_at > min(?1, holdfast_now() - 60000000) AND r.run_at <= holdfast_now()
+       AND r.due_at < r.run_at AND r.deleted_at IS NULL
+     LIMIT 10000);
 
 -- name: next_due
 -- The earliest run_at after now per head, which is when a sleeper must wake. Served by run_claim. Serves: workers

@@ -19,3 +19,9 @@ CREATE INDEX run_unfit ON run (workflow_id, unfit_since) WHERE unfit_since IS NO
 
 -- How long a run may wait for such a worker before it fails.
 ALTER TABLE workflow ADD COLUMN fit_within INTEGER NOT NULL DEFAULT 86400000000;
+
+-- ---- Runs keep their place in the order when their lease ends ----
+
+-- What is held, by the end of its lease: said in a form that only they use who look for it, so that nothing else is planned with
+-- it.
+CREATE INDEX run_leased ON run (run_at) WHERE status + 0 = 1;
