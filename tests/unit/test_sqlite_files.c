@@ -418,6 +418,7 @@ static void a_new_store_may_be_its_groups_too(void **state)
 static void a_store_that_is_there_keeps_its_rights(void **state)
 {
     struct toy *toy = *state;
+    toy_close(toy);
     assert_int_equal(chmod(toy->path, 0644), 0);
     toy_reopen(toy);
     assert_int_equal(mode_of(toy->path, ""), 0644);
