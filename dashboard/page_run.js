@@ -8,7 +8,7 @@ import { members, rawItems, jsonView, copyButton, pretty } from './json.js';
 import { Story } from './story.js';
 import { drawTimeline } from './timeline.js';
 import { changes, changeRun, signalRun, forkRun } from './actions.js';
-import { tookOf, BRIEF } from './runlist.js';
+import { tookOf, waitsFor, waitsForWorker, BRIEF } from './runlist.js';
 import { moreButton } from './pager.js';
 
 const EVENTS = 200;          /* lines of the journal at a time */
@@ -37,7 +37,7 @@ function facts(run) {
     fact('Worker', run.leased_by ?? run.last_worker),
     fact('Lease ends', run.lease_until && when(run.lease_until)),
     fact('Next attention', next && when(next)),
-    fact('Waits for', run.status === 'waiting' ? [run.waiting_kind ?? 'something', run.wait_count > 0 ? ` (${run.wait_count} left)` : '', run.waiting_until && [', until ', when(run.waiting_until)]] : null),
+    fact('Waits for', run.status === 'waiting' ? [waitsFor(run), run.wait_count > 0 ? ` (${run.wait_count} left)` : '', run.waiting_until && [', until ', when(run.waiting_until)]] : null),
     fact('Current step', run.current_step),
     fact('Deadline', run.timeout_at && when(run.timeout_at)),
     fact('Priority', run.priority || null),
@@ -50,6 +50,11 @@ function facts(run) {
     fact('Trace', run.trace && h('span', { class: 'mono break' }, run.trace)),
     fact('Deleted', run.deleted_at && [when(run.deleted_at), run.delete_reason && h('span', { class: 'muted' }, ` ${run.delete_reason}`)]),
     fact('Revision', `${run.revision}`));
+}
+
+function whatFailed(run) {
+  if (waitsForWorker(run)) return 'It waits for a worker whose code fits what it remembers';
+  return run.status === 'failed' ? 'Failed for good' : 'The last attempt failed';
 }
 
 /* ---- What it carries ---- */
@@ -244,7 +249,7 @@ export function runPage({ main, signal, params, title }) {
     title(`${run.workflow}${run.key ? ` ${run.key}` : ''} · ${statuses[run.status]?.label ?? run.status}`);
     const failing = run.last_error && run.status !== 'succeeded';
     fill(note, failing && h('div', { class: `callout ${run.status === 'failed' ? 'bad' : 'warn'}`, role: 'note' }, icon('alert'),
-      h('div', null, h('strong', null, run.status === 'failed' ? 'Failed for good' : 'The last attempt failed', run.error_code && h('code', null, run.error_code)), h('p', { class: 'break' }, run.last_error))),
+      h('div', null, h('strong', null, whatFailed(run), run.error_code && h('code', null, run.error_code)), h('p', { class: 'break' }, run.last_error))),
     progressOf(run, story));
   }
 

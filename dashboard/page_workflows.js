@@ -85,6 +85,7 @@ async function settings(one) {
       { ...text('lease', 'Lease', 'A worker that says nothing for so long has lost the run.') },
       text('timeout', 'Deadline', 'From the trigger on.'),
       text('retention', 'Keep finished runs for'),
+      text('fit_within', 'Wait for code that fits', 'Then a run whose history the code of no worker fits has failed. Nothing: at once.'),
       count('max_running', 'Running at once'), count('key_max_running', 'Running at once, per flow key'),
       count('rate_count', 'Starts'), text('rate_interval', 'within', 'As in 1s, 1m, 1h.'),
       count('key_rate_count', 'Starts, per flow key'), text('key_rate_interval', 'within'),
@@ -93,7 +94,7 @@ async function settings(one) {
     act: (values) => {
       const body = { max_attempts: values.max_attempts, max_running: values.max_running ?? 0, key_max_running: values.key_max_running ?? 0 };
       for (const name of ['retry_base', 'retry_cap', 'lease']) if (values[name]) body[name] = values[name];
-      for (const name of ['timeout', 'retention']) body[name] = values[name] || '0s';
+      for (const name of ['timeout', 'retention', 'fit_within']) body[name] = values[name] || '0s';
       for (const kind of ['', 'key_']) {
         body[`${kind}rate_count`] = values[`${kind}rate_count`] ?? 0;
         if (!values[`${kind}rate_count`]) continue;
@@ -142,7 +143,7 @@ export function workflowPage({ main, signal, params, back, title }) {
     refill(side, card('Settings', h('dl', { class: 'facts' },
       fact('Attempts', one.max_attempts), fact('Pauses', `${span(one.retry_base)}, doubling to ${span(one.retry_cap)}`), fact('Lease', span(one.lease)), fact('Deadline', one.timeout && one.timeout !== '0s' ? span(one.timeout) : 'none'),
       fact('Finished runs are kept', one.retention && one.retention !== '0s' ? span(one.retention) : 'for ever'), fact('Limits', limits(one).map((text) => h('div', null, text)).concat(limits(one).length ? [] : ['none'])),
-      one.dead_letter && fact('When one has failed', workflowLink(one.dead_letter)), fact('Made', when(one.created_at)), fact('Changed', when(one.updated_at)))));
+      fact('Code that does not fit is waited out', one.fit_within && one.fit_within !== '0s' ? span(one.fit_within) : 'not'), one.dead_letter && fact('When one has failed', workflowLink(one.dead_letter)), fact('Made', when(one.created_at)), fact('Changed', when(one.updated_at)))));
     fill(definition, one.definition && card('Definition', h('pre', { class: 'json', tabindex: '0', role: 'group', 'aria-label': 'Definition' }, one.definition)));
     return tiles(one);
   }, { rows: 5, kind: 'tile', missing: () => {

@@ -12,9 +12,15 @@ const MOST_AT_ONCE = 12; /* runs that are read again after they changed */
 export const pageOf = (filter, extra) => `/v1/runs${query({ ...filter, ...extra })}`;
 export const BRIEF = { Prefer: 'return=minimal' };
 
+export const waitsForWorker = (run) => run.status === 'waiting' && run.waiting_kind === 'worker';
+
+export function waitsFor(run) {
+  return { signal: 'a signal', sleep: 'its time', children: 'children', timer: 'its time', worker: 'a worker whose code fits' }[run.waiting_kind] ?? run.waiting_kind ?? 'something';
+}
+
 function waitText(run) {
-  const kind = { signal: 'a signal', sleep: 'its time', children: 'children', timer: 'its time' }[run.waiting_kind] ?? run.waiting_kind ?? 'something';
-  return `waits for ${kind}${run.current_step ? ` · ${run.current_step}` : ''}`;
+  const more = waitsForWorker(run) ? run.last_error : run.current_step;
+  return `waits for ${waitsFor(run)}${more ? ` · ${more}` : ''}`;
 }
 
 /* One line on what matters now. */

@@ -258,6 +258,26 @@ test('a signal is sent from the page', async (open) => {
   await page.locator('.run-sub .badge', { hasText: 'Succeeded' }).waitFor();
 });
 
+test('a run says that it waits for a worker whose code fits, and why', async (open) => {
+  const workflow = 'deploy.ship.v1', why = '"road" (step) was called where "by rail" (version) is remembered';
+  await world.ask('PUT', `/v1/workflows/${workflow}`, { fit_within: '6h' });
+  const id = await world.trigger(workflow, { key: 'ship-1' });
+  const { items: [claimed] } = await world.ask('POST', '/v1/work/claim', { worker: 'old', workflows: [workflow], wait: '60s' });
+  await world.ask('POST', `/v1/work/runs/${id}/unfit`, { worker: 'old', version: claimed.run.version, message: why });
+  const page = await open(`/runs/${id}`);
+  await settle(page);
+  await page.getByRole('note').filter({ hasText: 'waits for a worker whose code fits what it remembers' }).filter({ hasText: why }).waitFor();
+  await page.locator('.fact', { hasText: 'Waits for' }).filter({ hasText: 'a worker whose code fits, until' }).waitFor();
+  if (process.env.HOLDFAST_SHOTS) await page.screenshot({ path: `${process.env.HOLDFAST_SHOTS}/unfit-run.png` });
+  const list = await open(`/runs?workflow=${workflow}`);
+  await settle(list);
+  await list.locator('.run-lately', { hasText: `waits for a worker whose code fits · ${why}` }).waitFor();
+  if (process.env.HOLDFAST_SHOTS) await list.screenshot({ path: `${process.env.HOLDFAST_SHOTS}/unfit-list.png` });
+  const one = await open(`/workflows/${workflow}`);
+  await settle(one);
+  await one.locator('.fact', { hasText: 'Code that does not fit' }).filter({ hasText: '6h' }).waitFor();
+});
+
 test('children are shown as a tree, with a way up', async (open) => {
   const page = await open(`/runs/${world.order}`);
   await settle(page);
