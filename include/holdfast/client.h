@@ -276,7 +276,9 @@ enum {
     HF_SET_RATE = 1 << 10,
     HF_SET_KEY_MAX_RUNNING = 1 << 11,
     HF_SET_KEY_RATE = 1 << 12,
-    HF_SET_FIT_WITHIN = 1 << 13
+    HF_SET_FIT_WITHIN = 1 << 13,
+    HF_SET_ON_CANCEL = 1 << 14,
+    HF_SET_CHILDREN = 1 << 15
 };
 
 /* Registers the workflow if it is new; sets the fields in `mask`. Idempotent. */

@@ -166,6 +166,10 @@ typedef struct hf_workflow {
                     counted like those above */
     const char *weights; /* JSON: {"acme":3,"":2}, flow keys whose weight is not 1, the largest 100;
                             filled by hf_workflow_get */
+    const char *on_cancel; /* the workflow started when a run is cancelled */
+    /* What becomes of children that are at work when their parent ends: "leave" (NULL, the default) lets them go on, "cancel"
+     * cancels them, with "fail" the run fails with the code children_left where it would have succeeded. */
+    const char *children;
 } hf_workflow;
 
 typedef struct hf_workflows {

@@ -217,10 +217,16 @@ const struct cli_command cli_command_child_wait = {
     .summary = "Wait for children to end",
     .operands = "NAME [ID...]",
     .details =
-        "For one child its result is printed; for several a line of JSON each, with id, status, "
-        "result and error; for none nothing. If a child has failed or was cancelled, the exit code "
+        "Without ids it waits for the children that `holdfast child start NAME` has started, or, "
+        "where "
+        "there are none of that name, for all children of this run; a wait for nobody is refused. "
+        "For "
+        "one child its result is printed; for several a line of JSON each, with id, status, result "
+        "and "
+        "error. If a child has failed or was cancelled, the exit code "
         "is 8. The program is ended meanwhile and started again when they have ended.\n" INSIDE,
-    .examples = "holdfast child wait resized \"$first\" \"$second\" | jq .result",
+    .examples = "holdfast child wait resized \"$first\" \"$second\" | jq .result\n"
+                "holdfast child wait resize",
     .min_operands = 1,
     .max_operands = CLI_MANY,
     .options = wait_options,

@@ -18,7 +18,7 @@ static struct {
     int64_t max_attempts, retry_base, retry_cap, lease, timeout, retention;
     int64_t max_running, key_max_running;
     int64_t fit_within;
-    const char *dead_letter, *definition;
+    const char *dead_letter, *on_cancel, *children, *definition;
     const char *rate, *key_rate;
     struct cli_texts weights;
 } args;
@@ -47,6 +47,13 @@ static const struct cli_option options[] = {
     CLI_OPT(DURATION, 0, "fit-within", "DURATION",
             "how long a run waits for a worker whose code fits its history; default 1d, 0: not",
             SETS(fit_within, HF_SET_FIT_WITHIN)),
+    CLI_OPT(TEXT, 0, "on-cancel", "WORKFLOW", "started when a run is cancelled; '' for none",
+            SETS(on_cancel, HF_SET_ON_CANCEL)),
+    CLI_OPT(
+        TEXT, 0, "children", "POLICY",
+        "what becomes of children at work when their parent ends: leave (the default), cancel, or "
+        "fail",
+        SETS(children, HF_SET_CHILDREN)),
     CLI_OPT(NUMBER, 0, "max-running", "N", "runs held by workers at once; 0: no limit",
             SETS(max_running, HF_SET_MAX_RUNNING), .max = 1000000),
     CLI_OPT(NUMBER, 0, "max-running-per-key", "N", "the same for each flow key by itself",
@@ -90,6 +97,8 @@ static hf_workflow workflow_from_options(const char *name, const char *definitio
         .retention = args.retention,
         .dead_letter = args.dead_letter && *args.dead_letter ? args.dead_letter : NULL,
         .fit_within = whole_seconds(args.fit_within),
+        .on_cancel = args.on_cancel && *args.on_cancel ? args.on_cancel : NULL,
+        .children = args.children && *args.children ? args.children : NULL,
         .definition = definition && *definition ? definition : NULL,
         .max_running = (int)args.max_running,
         .key_max_running = (int)args.key_max_running,
@@ -273,6 +282,8 @@ static const struct cli_column lines[] = {
     { .header = "retention", .make = retention_text },
     { .header = "dead letter", .field = "dead_letter" },
     { .header = "fit within", .field = "fit_within" },
+    { .header = "on cancel", .field = "on_cancel" },
+    { .header = "children", .field = "children" },
     { .header = "max running", .make = max_running_text },
     { .header = "rate", .make = whole_rate_text },
     { .header = "max per key", .make = key_max_running_text },

@@ -47,6 +47,29 @@ hf_code hf__steer_run(hf_client *client, hf_id id, hf_action action, hf_error *e
     return change_one(client, id, action, NULL, true, err);
 }
 
+/* A run that is gone, or not cancelled any more, is nothing to tell of. */
+hf_code hf__tell_cancelled(hf_client *client, hf_id id, hf_status had, hf_error *err)
+{
+    hf_run *run = NULL;
+    hf_change change = HF_CHANGE_INIT;
+    hf_code code = hf_get(client, &run, id, err);
+    if (code != HF_OK)
+        return code == HF_NOT_FOUND ? HF_OK : code;
+    if (run->last_error && strcmp(run->last_error, "cancelled") != 0)
+        change.reason = run->last_error;
+    struct hf__op op = {
+        .kind = HF__OP_CHANGE,
+        .tenant = client->tenant_id,
+        .actor = client->actor,
+        .change = { .run = id, .change = &change, .tells = true, .had = had },
+        .error = err,
+        .shard = hf__shard_of(id),
+    };
+    hf__engine_apply(client->engine, &op, 1);
+    hf_run_free(run);
+    return op.code;
+}
+
 static hf_code send_signal(hf_client *client, hf_id run, const hf_signal_spec *spec, bool steers,
                            bool *duplicate, hf_error *err)
 {

@@ -325,6 +325,15 @@ hf_code hf__check_filter(const hf_filter *filter, hf_error *err)
     return code;
 }
 
+static hf_code check_children(const char *policy, hf_error *err)
+{
+    if (!policy || strcmp(policy, "leave") == 0 || strcmp(policy, "cancel") == 0 ||
+        strcmp(policy, "fail") == 0)
+        return HF_OK;
+    return hf__fail(err, HF_INVALID, "children must be leave, cancel or fail, not \"%.40s\"",
+                    policy);
+}
+
 hf_code hf__check_workflow(const hf_workflow *workflow, unsigned mask, hf_error *err)
 {
     hf_code code = hf__check_workflow_name(workflow->name, false, err);
@@ -344,5 +353,9 @@ hf_code hf__check_workflow(const hf_workflow *workflow, unsigned mask, hf_error 
         code = hf__check_workflow_name(workflow->dead_letter, false, err);
     if (code == HF_OK && mask & HF_SET_FIT_WITHIN)
         code = check_span("fit_within", HF_SECONDS(workflow->fit_within), 0, HF_DAYS(3650), err);
+    if (code == HF_OK && mask & HF_SET_ON_CANCEL && workflow->on_cancel)
+        code = hf__check_workflow_name(workflow->on_cancel, false, err);
+    if (code == HF_OK && mask & HF_SET_CHILDREN)
+        code = check_children(workflow->children, err);
     return code == HF_OK ? check_limits(workflow, mask, err) : code;
 }

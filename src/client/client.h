@@ -48,6 +48,8 @@ hf_code hf__steer_run(hf_client *client, hf_id id, hf_action action, hf_error *e
 /* Ends the leases that a worker holds in a tenant, or with 0 in all: what it held is due at once, in its old place, and its next
  * claim shuts that worker out, if it is still there. */
 hf_code hf__leases_end(struct hf__engine *engine, int tenant, const char *worker, hf_error *err);
+/* Tells subscriptions that a run is cancelled, which had this status: for the chore that follows a cancel by SQL. */
+hf_code hf__tell_cancelled(hf_client *client, hf_id run, hf_status had, hf_error *err);
 /* All that hf_schedule_set checks, but whether there is the workflow. */
 hf_code hf__schedule_check(hf_client *client, const hf_schedule_spec *spec, hf_error *err);
 /* hf_commit with ids that the caller has made for the children. Where a request is repeated they are replaced by those of the

@@ -80,6 +80,8 @@ static hf_code set_fields(hf_client *client, const hf_workflow *workflow, unsign
     c[16] = hf__number_or_null(workflow->key_max_running);
     put_rate(c + 17, &workflow->key_rate);
     c[20] = hf__number(HF_SECONDS(workflow->fit_within));
+    c[21] = hf__text(workflow->on_cancel);
+    c[22] = hf__text(workflow->children);
     hf_code code = hf__ask_send(&ask, err);
     if (code == HF_OK && ask.out.nrows == 0)
         code = hf__fail(err, HF_UNKNOWN_WORKFLOW,
@@ -181,6 +183,8 @@ static void read_workflow(hf_workflow *workflow, const struct hf__cell *c)
     workflow->key_max_running = (int)hf__as_number(c[3]);
     read_rate(&workflow->key_rate, c + 4);
     workflow->fit_within = (int)(hf__as_number(c[7]) / HF_SECONDS(1));
+    workflow->on_cancel = hf__as_text(c[8]);
+    workflow->children = hf__as_text(c[9]);
 }
 
 /* The rows of list_workflows into `items`, which has room for them. */

@@ -59,12 +59,31 @@ static bool read_id(const char *json, size_t length, hf_id *id)
     return hf_id_parse(text, id);
 }
 
-static hf_code adopt(hf_ctx *ctx, const hf_id *ids, size_t count)
+static bool make_room_for_kin(hf_ctx *ctx, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        if (!hf__idmap_put(&ctx->function->children, ids[i], ctx))
-            return hf__function_end(ctx, HF_NOMEM, "%s", hf_code_meaning(HF_NOMEM));
-    return HF_OK;
+    struct hf__function *function = ctx->function;
+    size_t needed = function->kin_count + count;
+    if (needed <= function->kin_room)
+        return true;
+    size_t room = needed > 2 * function->kin_room ? needed : 2 * function->kin_room;
+    struct hf__kin *bigger = hf__arena_calloc(&ctx->arena, room, sizeof *bigger);
+    if (bigger && function->kin_count)
+        memcpy(bigger, function->kin, function->kin_count * sizeof *bigger);
+    if (bigger)
+        function->kin_room = room;
+    function->kin = bigger ? bigger : function->kin;
+    return bigger != NULL;
+}
+
+static hf_code adopt(hf_ctx *ctx, const char *full, const hf_id *ids, size_t count)
+{
+    struct hf__function *function = ctx->function;
+    bool good = make_room_for_kin(ctx, count);
+    for (size_t i = 0; good && i < count; i++) {
+        good = hf__idmap_put(&function->children, ids[i], ctx);
+        function->kin[function->kin_count++] = (struct hf__kin){ full, ids[i] };
+    }
+    return good ? HF_OK : hf__function_end(ctx, HF_NOMEM, "%s", hf_code_meaning(HF_NOMEM));
 }
 
 static bool read_list(const char *array, hf_id *ids, size_t count, struct hf__brood *brood)
@@ -193,7 +212,7 @@ static hf_code start_children(hf_ctx *ctx, const char *name, const hf_trigger_sp
         hf__new_row_of_ids(ids, count);
     if (code == HF_OK && (!entry || started < count))
         code = start_rest(ctx, full, specs, ids, count, started);
-    return code == HF_OK ? adopt(ctx, ids, count) : code;
+    return code == HF_OK ? adopt(ctx, full, ids, count) : code;
 }
 
 hf_code hf_children_start(hf_ctx *ctx, const char *name, const hf_trigger_spec *specs, size_t count,
@@ -512,27 +531,116 @@ static hf_code wait_or_go(struct wait *wait, const char *full, const struct hf__
     return suspend(wait, entry ? NULL : &record, what, until);
 }
 
+static hf_code wait_for(struct wait *wait, const char *full, const struct hf__entry *entry,
+                        hf_wait_for what, int64_t timeout)
+{
+    if (wait->count > HF__BROOD_MOST)
+        return hf__function_end(wait->ctx, HF_PERMANENT,
+                                "\"%s\" waits for more than %d children in one call", full,
+                                HF__BROOD_MOST);
+    if (entry && entry->status != HF__ENTRY_WAITING)
+        return recall(wait, entry);
+    hf__idmap_init(&wait->index);
+    hf_code code = wait_or_go(wait, full, entry, what, timeout);
+    hf__idmap_free(&wait->index);
+    return code;
+}
+
+/* Refused before it is met, so that it leaves no trace. What is remembered of a wait for nobody is taken as it is. */
+static hf_code refuse_nobody(hf_ctx *ctx, const char *name, const char *why)
+{
+    hf_code code;
+    const struct hf__function *function = hf__function_of(ctx, &code);
+    if (!function || function->over != HF_OK)
+        return function ? function->over : code;
+    if (function->next < function->count && hf__function_expects(ctx, "children_wait", name))
+        return HF_OK;
+    return hf__fail(&ctx->function->error, HF_INVALID, "\"%.100s\" waits for no children: %s",
+                    name ? name : "", why);
+}
+
 static hf_code wait_for_children(hf_ctx *ctx, const char *name, const hf_id *ids, size_t count,
                                  hf_wait_for what, int64_t timeout, hf_child_end *ends)
 {
     const char *full;
     struct hf__entry *entry;
+    hf_code code = HF_OK;
     for (size_t i = 0; i < count; i++)
         ends[i] = (hf_child_end){ .run = ids[i] };
-    hf_code code = hf__function_call(ctx, "children_wait", name, &full, &entry);
+    if (count == 0)
+        code = refuse_nobody(ctx, name, "leave the call out where there are none");
+    if (code == HF_OK)
+        code = hf__function_call(ctx, "children_wait", name, &full, &entry);
     if (code != HF_OK)
         return code;
-    if (count > HF__BROOD_MOST)
-        return hf__function_end(ctx, HF_PERMANENT,
-                                "\"%s\" waits for more than %d children in one call", full,
-                                HF__BROOD_MOST);
     struct wait wait = { .ctx = ctx, .ids = ids, .ends = ends, .count = count };
-    if (entry && entry->status != HF__ENTRY_WAITING)
-        return recall(&wait, entry);
-    hf__idmap_init(&wait.index);
-    code = wait_or_go(&wait, full, entry, what, timeout);
-    hf__idmap_free(&wait.index);
-    return code;
+    return wait_for(&wait, full, entry, what, timeout);
+}
+
+/* ---- Waiting for one's own ---- */
+
+/* "resize" and "resize#2" are calls of one name. */
+static bool is_called(const char *full, const char *name)
+{
+    size_t length = strlen(name);
+    if (strncmp(full, name, length) != 0)
+        return false;
+    return full[length] == '\0' ||
+           (full[length] == '#' && full[length + 1] != '\0' &&
+            strspn(full + length + 1, "0123456789") == strlen(full + length + 1));
+}
+
+static int by_id(const void *left, const void *right)
+{
+    return memcmp(left, right, sizeof(hf_id));
+}
+
+/* By their ids, since programs may make several calls at once: what is remembered stands in one order. NULL: no memory. */
+static hf_id *collect(hf_ctx *ctx, const char *name, size_t *count)
+{
+    const struct hf__function *function = ctx->function;
+    hf_id *ids = hf__arena_calloc(&ctx->arena, function->kin_count + 1, sizeof *ids);
+    *count = 0;
+    for (size_t i = 0; ids && i < function->kin_count; i++)
+        if (!name || is_called(function->kin[i].name, name))
+            ids[(*count)++] = function->kin[i].id;
+    if (ids && *count == 0 && name)
+        return collect(ctx, NULL, count);
+    if (ids)
+        qsort(ids, *count, sizeof *ids, by_id);
+    return ids;
+}
+
+static hf_code wait_for_own(hf_ctx *ctx, const char *name, hf_wait_for what, int64_t timeout,
+                            hf_child_end **ends, size_t *count)
+{
+    const char *full;
+    struct hf__entry *entry;
+    hf_code code = HF_OK;
+    if (!hf__function_of(ctx, &code))
+        return code;
+    hf_id *ids = collect(ctx, name, count);
+    if (ids && *count == 0)
+        code = refuse_nobody(ctx, name, "this run has started none");
+    if (code == HF_OK)
+        code = hf__function_call(ctx, "children_wait", name, &full, &entry);
+    if (code != HF_OK)
+        return code;
+    if (entry && entry->output && strcmp(entry->output, "[]") == 0)
+        *count = 0;
+    *ends = hf__arena_calloc(&ctx->arena, *count + 1, sizeof **ends);
+    if (!ids || !*ends)
+        return hf__function_end(ctx, HF_NOMEM, "%s", hf_code_meaning(HF_NOMEM));
+    for (size_t i = 0; i < *count; i++)
+        (*ends)[i].run = ids[i];
+    struct wait wait = { .ctx = ctx, .ids = ids, .ends = *ends, .count = *count };
+    return wait_for(&wait, full, entry, what, timeout);
+}
+
+hf_code hf__own_children_wait(hf_ctx *ctx, const char *name, hf_wait_for what, int64_t timeout,
+                              hf_child_end **ends, size_t *count)
+{
+    return hf__inside(ctx, wait_for_own(ctx, name, what, timeout, ends, count));
 }
 
 hf_code hf_children_wait(hf_ctx *ctx, const char *name, const hf_id *ids, size_t count,

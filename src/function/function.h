@@ -32,6 +32,12 @@ struct hf__entry {
     bool own;     /* written by a turn of this run; else with its start, as the steps of a fork */
 };
 
+/* A child, and the call that has started it. */
+struct hf__kin {
+    const char *name; /* as recorded: "resize", "resize#2" */
+    hf_id id;
+};
+
 struct hf__function {
     struct hf__entry **entries; /* in the order in which they were first recorded */
     size_t count;
@@ -40,6 +46,9 @@ struct hf__function {
     struct hf__idmap all; /* by name */
     struct hf__idmap uses;
     struct hf__idmap children; /* that calls of this pass have started, or remember */
+    struct hf__kin *kin;       /* the same */
+    size_t kin_count;
+    size_t kin_room;
     struct hf__idmap ends; /* of children, as earlier waits have told them: run -> hf_child_end */
     struct hf__idmap versions; /* by change: what hf_version has answered */
     const char *open;          /* the step that has begun and not ended; NULL: none, or by_name */
@@ -57,6 +66,11 @@ struct hf__function {
     hf_code over;        /* HF_OK while calls may be made; then what all of them answer */
     hf_error error;
 };
+
+/* As hf_children_wait, for children that calls named `name` have started so far; where there are none, for all. They are in
+ * the turn's memory, in the order of their ids. HF_INVALID: there is no child. */
+hf_code hf__own_children_wait(hf_ctx *ctx, const char *name, hf_wait_for what, int64_t timeout,
+                              hf_child_end **ends, size_t *count);
 
 /* Calls are matched by name alone, for programs that make several at once. Before the first call. */
 hf_code hf__function_by_name(hf_ctx *ctx);

@@ -263,6 +263,31 @@ struct hf__end {
 const char *hf__end_payload(struct hf__batch *batch, const struct hf__end *end);
 const char *hf__end_mail_id(struct hf__batch *batch, hf_id run);
 
+/* What follows from the end of a run: asked for with its lock, and known in its row. */
+void hf__ask_what_follows(struct hf__batch *batch, int tenant, const hf_id *run);
+void hf__follow_index(struct hf__batch *batch);
+/* Of a turn that ends the run: how many children it leaves at work, and whether it fails because of that. Then the turn is made
+ * that failure. */
+int64_t hf__children_left(const struct hf__row *row, const hf_transition *transition);
+bool hf__children_fail(const struct hf__row *row, const hf_transition *transition);
+void hf__fail_for_children(struct hf__batch *batch, const struct hf__row *row,
+                           hf_transition *transition);
+/* What the workflow wants done with children that are left. */
+void hf__follow_turn(struct hf__batch *batch, const struct hf__op *op, struct hf__row *row);
+/* Children are cancelled by a run of the engine's own. `reason` NULL: their parent was cancelled. */
+void hf__cancel_children(struct hf__batch *batch, const char *actor, const struct hf__row *row,
+                         const char *reason);
+/* The run is cancelled, and had this status. */
+void hf__start_on_cancel(struct hf__batch *batch, const char *actor, const struct hf__row *row,
+                         hf_status had, const char *reason);
+/* A started run is a dead letter of the turn at hand: it is told what the run was and did. */
+void hf__tell_letter(struct hf__batch *batch, const struct hf__op *op, const hf_id *id,
+                     const hf_trigger_spec *spec);
+/* How many bytes what is told of a run may take beside an object that is begun; NULL: none. */
+int64_t hf__told_room(const struct hf__batch *batch, const char *head);
+/* The run has started children. */
+void hf__mark_parent(struct hf__batch *batch, int tenant, const hf_id *run);
+
 /* Appends what a transition brings besides the row: mail, events, timers, outbox, tasks. */
 void hf__transition_done_mail(struct hf__batch *batch, struct hf__op *op, struct hf__row *row);
 void hf__transition_blame(struct hf__batch *batch, struct hf__op *op, struct hf__row *row);
@@ -274,6 +299,8 @@ void hf__transition_outbox(struct hf__batch *batch, int tenant, const hf_id *run
 /* The engine's own events of a turn that ends a run badly, and of a letter that may become dead by it. They are written
  * only if it is so, and if a subscription wants them. */
 void hf__alert_failed(struct hf__batch *batch, const struct hf__op *op);
+void hf__alert_cancelled(struct hf__batch *batch, const struct hf__row *row, hf_status had,
+                         const char *reason);
 void hf__alert_letter(struct hf__batch *batch, int tenant, const hf_id *run, const hf_id *letter,
                       const char *signal);
 /* A run that delivers events wants to sleep: asks whether it may, and marks those that may not as having unseen mail. */

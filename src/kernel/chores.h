@@ -11,7 +11,8 @@
 #define HF__HOUSE "default"              /* the tenant of those that serve the whole store */
 /* A chore is not given up because its store was away, or because those who did it died. */
 #define HF__CHORE_ATTEMPTS 1000000
-/* Input {"run": id}: cancels the unfinished children of a cancelled run. */
+/* Input {"run": id, "reason": why, "tell": status}: cancels the unfinished children of a run that was cancelled, or that ended
+ * and does not leave them; and tells subscriptions that it was cancelled, where it had the status "tell". */
 #define HF__CHORE_CANCEL_CHILDREN "holdfast.cancel_children"
 /* Key: a schedule's name. Starts runs when they are due; see schedule/spec.h. */
 #define HF__CHORE_SCHEDULE "holdfast.schedule"
@@ -22,6 +23,7 @@
 
 /* Types of the engine's own events. */
 #define HF__ALERT_FAILED "holdfast.run.failed"
+#define HF__ALERT_CANCELLED "holdfast.run.cancelled"
 #define HF__ALERT_NO_HANDLER "holdfast.run.no_handler"
 #define HF__ALERT_DEAD_LETTER "holdfast.dead_letter"
 #define HF__ALERT_PARKED "holdfast.subscription.parked"

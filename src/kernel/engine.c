@@ -125,6 +125,7 @@ static hf_code start_groups(struct hf__engine *engine, int groups, hf_error *err
         .arg = engine,
         .metrics = engine->metrics,
         .shares_mail = engine->shares_mail,
+        .max_payload = (int64_t)engine->options.max_payload,
         .defers = engine->defers,
     };
     hf_code code = HF_OK;

@@ -19,6 +19,7 @@ void hf__flusher_init(struct hf__flusher *flusher, const struct hf__driver *driv
     flusher->driver = driver;
     flusher->conn = conn;
     flusher->max_poison = 5;
+    flusher->max_payload = 1 << 20;
     hf__random_seed(&flusher->random, 1);
     hf__arena_init(&flusher->arena, 64 * 1024);
 }
@@ -318,16 +319,17 @@ static hf_code send_writes(struct hf__batch *batch, hf_error *err)
 {
     /* The events of locked rows come before those of the short ways, which number theirs after them. */
     static const enum hf__stmt writes[] = {
-        HF__STMT_UPDATE_RUNS,         HF__STMT_REPLACE_INPUTS,  HF__STMT_INSERT_EVENTS,
-        HF__STMT_FINISH_RUNS,         HF__STMT_SAVE_STEPS,      HF__STMT_EXTEND_LEASES,
-        HF__STMT_CREATE_WORKFLOW,     HF__STMT_ENSURE_LANES,    HF__STMT_INSERT_PLAIN_RUNS,
-        HF__STMT_INSERT_RUNS,         HF__STMT_INSERT_CHILDREN, HF__STMT_INSERT_DEBOUNCED,
-        HF__STMT_INSERT_FIRST_EVENTS, HF__STMT_INSERT_TAGS,     HF__STMT_SPLIT_ENDS,
-        HF__STMT_CONSUME_SIGNALS,     HF__STMT_CONSUME_ENDS,    HF__STMT_INSERT_ENDS,
-        HF__STMT_BLAME_SIGNALS,       HF__STMT_CANCEL_TIMERS,   HF__STMT_PUT_TIMERS,
-        HF__STMT_INSERT_SIGNALS,      HF__STMT_ANNOUNCE_OUTBOX, HF__STMT_TRY_ANNOUNCE,
-        HF__STMT_INSERT_OUTBOX,       HF__STMT_UPDATE_TASKS,    HF__STMT_WITHDRAW_TASKS,
-        HF__STMT_REOPEN_TASKS,        HF__STMT_INSERT_TASKS,    HF__STMT_CANCEL_TASKS,
+        HF__STMT_UPDATE_RUNS,     HF__STMT_REPLACE_INPUTS,  HF__STMT_INSERT_EVENTS,
+        HF__STMT_FINISH_RUNS,     HF__STMT_SAVE_STEPS,      HF__STMT_EXTEND_LEASES,
+        HF__STMT_CREATE_WORKFLOW, HF__STMT_ENSURE_LANES,    HF__STMT_INSERT_PLAIN_RUNS,
+        HF__STMT_INSERT_RUNS,     HF__STMT_INSERT_CHILDREN, HF__STMT_INSERT_DEBOUNCED,
+        HF__STMT_MARK_PARENTS,    HF__STMT_TELL_STARTS,     HF__STMT_INSERT_FIRST_EVENTS,
+        HF__STMT_INSERT_TAGS,     HF__STMT_SPLIT_ENDS,      HF__STMT_CONSUME_SIGNALS,
+        HF__STMT_CONSUME_ENDS,    HF__STMT_INSERT_ENDS,     HF__STMT_BLAME_SIGNALS,
+        HF__STMT_CANCEL_TIMERS,   HF__STMT_PUT_TIMERS,      HF__STMT_INSERT_SIGNALS,
+        HF__STMT_ANNOUNCE_OUTBOX, HF__STMT_TRY_ANNOUNCE,    HF__STMT_INSERT_OUTBOX,
+        HF__STMT_UPDATE_TASKS,    HF__STMT_WITHDRAW_TASKS,  HF__STMT_REOPEN_TASKS,
+        HF__STMT_INSERT_TASKS,    HF__STMT_CANCEL_TASKS,
     };
     hf__batch_sort(batch, HF__STMT_FINISH_RUNS);
     hf__batch_sort(batch, HF__STMT_SAVE_STEPS);

@@ -33,6 +33,7 @@ struct hf__flusher {
     void (*woke)(const struct hf__wake *wake, void *arg);
     void *woke_arg;
     struct hf__metrics *metrics; /* borrowed; NULL: nothing is counted */
+    int64_t max_payload;         /* bytes of an input */
     bool shares_mail;            /* ends of children that come together may share a row */
     bool defers;                 /* new runs may be seen before they are on disk */
     bool ends_first; /* the last flush wrote ends of children before it locked their parents */

@@ -39,12 +39,15 @@ void hf__change_prepare(struct hf__batch *batch, struct hf__op *op)
 {
     const hf_id *run = &op->change.run;
     struct hf__cell *c;
+    if (op->change.tells)
+        return;
     if (op->change.action == HF_CANCEL || op->change.action == HF_DELETE)
         hf__ask_parent(batch, op->tenant, run);
     if (op->change.action == HF_CANCEL) {
         c = hf__batch_add(batch, HF__STMT_UNFINISHED_CHILDREN);
         c[0] = hf__number(op->tenant);
         c[1] = hf__uuid(run);
+        hf__ask_what_follows(batch, op->tenant, run);
     } else if (op->change.action == HF_RESUME) {
         c = hf__batch_add(batch, HF__STMT_MAILBOX_SUMMARY);
         c[0] = hf__number(op->tenant);
@@ -94,37 +97,10 @@ static void move(struct hf__batch *batch, struct hf__op *op, struct hf__row *row
     journal_change(batch, op, row, name);
 }
 
-/* Children are cancelled by a run of the engine's own. */
-static void start_cascade(struct hf__batch *batch, struct hf__op *op, const struct hf__row *row)
-{
-    char id[HF_ID_TEXT];
-    hf_id_format(row->id, id);
-    hf_trigger_spec *spec = hf__arena_alloc(batch->arena, sizeof *spec);
-    hf_id *chore = hf__arena_alloc(batch->arena, sizeof *chore);
-    if (!spec || !chore) {
-        batch->failed = true;
-        return;
-    }
-    *chore = hf__batch_id(batch);
-    *spec = (hf_trigger_spec)HF_TRIGGER_INIT;
-    spec->workflow = HF__CHORE_CANCEL_CHILDREN;
-    spec->max_attempts = HF__CHORE_ATTEMPTS;
-    spec->input = hf__batch_printf(batch, "{\"run\":\"%s\"}", id);
-    struct hf__cell *c = hf__batch_add(batch, HF__STMT_CREATE_WORKFLOW);
-    c[0] = hf__number(op->tenant);
-    c[1] = hf__text(spec->workflow);
-    hf__insert_run(batch, &(struct hf__new_run){
-                              .tenant = op->tenant,
-                              .id = chore,
-                              .spec = spec,
-                              .actor = op->actor,
-                              .always = true,
-                          });
-}
-
 static void cancel(struct hf__batch *batch, struct hf__op *op, struct hf__row *row)
 {
     const char *reason = reason_of(op);
+    const hf_status had = row->status;
     batch->leases_lost |= row->status == HF_LEASED;
     move(batch, op, row, HF_CANCELLED);
     row->mask |= HF__ROW_OUTCOME | HF__ROW_LAST_ERROR;
@@ -132,7 +108,9 @@ static void cancel(struct hf__batch *batch, struct hf__op *op, struct hf__row *r
     row->last_error = reason ? reason : "cancelled";
     hf__row_finish(batch, row, HF_CANCELLED);
     if (row->has_children)
-        start_cascade(batch, op, row);
+        hf__cancel_children(batch, op->actor, row, NULL);
+    hf__start_on_cancel(batch, op->actor, row, had, reason);
+    hf__alert_cancelled(batch, row, had, reason);
 }
 
 static void pause(struct hf__batch *batch, struct hf__op *op, struct hf__row *row)
@@ -254,12 +232,22 @@ static void perform(struct hf__batch *batch, struct hf__op *op, struct hf__row *
     actions[op->change.action](batch, op, row);
 }
 
+/* One that was retried meanwhile is not cancelled, and there is nothing to tell. */
+static void tell(struct hf__batch *batch, struct hf__op *op, const struct hf__row *row)
+{
+    if (row && row->status == HF_CANCELLED)
+        hf__alert_cancelled(batch, row, op->change.had, reason_of(op));
+    hf__op_ok(op);
+}
+
 void hf__change_decide(struct hf__batch *batch, struct hf__op *op)
 {
     const hf_change *change = op->change.change;
     struct hf__row *row = hf__batch_row_of(batch, op);
     op->row = row;
-    if (!row) {
+    if (op->change.tells) {
+        tell(batch, op, row);
+    } else if (!row) {
         hf__op_end(op, HF_NOT_FOUND, "there is no such run in this tenant");
     } else if (is_done(batch, op)) {
         batch->leases_lost |= op->change.action == HF_CANCEL; /* nobody may have been told */

@@ -67,7 +67,7 @@ static void ask_committed(struct hf__batch *batch, const struct hf__op *op)
     c[1] = hf__uuid(&t->run);
     c[2] = hf__number(t->run_version + 1);
     c[3] = hf__text(hf__commit_actor(op));
-    c[4] = hf__text(turn_event(t->turn));
+    c[4] = hf__text(turn_event(op->commit.children_fail ? HF_TURN_FAIL : t->turn));
     c[5] = hf__number(HF__LIFECYCLE);
     c[6] = hf__null();
     c[7] = hf__number_or_null(op->commit.seq);
@@ -116,8 +116,10 @@ static void ask_mailbox(struct hf__batch *batch, int tenant, const hf_transition
 void hf__commit_prepare(struct hf__batch *batch, struct hf__op *op)
 {
     const hf_transition *t = op->commit.transition;
-    if (ends(t))
+    if (ends(t)) {
         hf__ask_parent(batch, op->tenant, &t->run);
+        hf__ask_what_follows(batch, op->tenant, &t->run);
+    }
     if (t->turn == HF_TURN_WAIT || t->unleased)
         ask_mailbox(batch, op->tenant, t);
     if (t->turn == HF_TURN_WAIT)
@@ -364,6 +366,8 @@ static const char *turn_data(struct hf__batch *batch, const struct hf__op *op,
         hf__buffer_add_text(&json, ",\"for\":\"" HF__WAITING_WORKER "\",\"error\":");
         add_text(&json, t->last_error);
     }
+    if (op->commit.children_left)
+        hf__buffer_addf(&json, ",\"children_left\":%lld", (long long)op->commit.children_left);
     if (t->unleased)
         hf__buffer_addf(&json, ",\"commit\":\"%s\"", mark);
     if (json.length == 0 && !json.failed)
@@ -423,6 +427,54 @@ static hf_status target(const hf_transition *t)
     return HF_PENDING;
 }
 
+/* All that the turn brings, with its run's next state. */
+static void write_as_is(struct hf__batch *batch, struct hf__op *op, struct hf__row *row)
+{
+    const hf_transition *t = op->commit.transition;
+    bool moves = t->turn != HF_TURN_GO_ON;
+    row->version += moves;
+    row->revision += moves;
+    row->dirty = true;
+    int lines = batch->sheets[HF__STMT_INSERT_EVENTS].in.nrows;
+    hf__transition_events(batch, op, row);
+    hf__note_request(batch, op, row, lines);
+    hf__transition_done_mail(batch, op, row);
+    hf__transition_blame(batch, op, row);
+    hf__insert_started(batch, op, row);
+    if (ends(t))
+        hf__follow_turn(batch, op, row);
+    if (moves)
+        apply_turn(batch, op, row);
+    else
+        go_on(batch, t, row);
+    hf__transition_outbox(batch, op->tenant, &row->id, row->event_seq, t);
+    hf__alert_failed(batch, op);
+    hf__transition_tasks(batch, op->tenant, &row->id, t);
+    if (t->task_count && hf_status_finished(row->status))
+        hf__cancel_tasks(batch, row);
+}
+
+/* A run may not leave children at work where its workflow says so: what its holder sent is written as a failure. */
+static void write_turn(struct hf__batch *batch, struct hf__op *op, struct hf__row *row)
+{
+    const hf_transition *sent = op->commit.transition;
+    hf_transition *failure = NULL;
+    op->commit.children_left = ends(sent) ? hf__children_left(row, sent) : 0;
+    op->commit.children_fail = hf__children_fail(row, sent);
+    if (op->commit.children_fail) {
+        failure = hf__arena_alloc(batch->arena, sizeof *failure);
+        if (!failure) {
+            batch->failed = true;
+            return;
+        }
+        *failure = *sent;
+        hf__fail_for_children(batch, row, failure);
+        op->commit.transition = failure;
+    }
+    write_as_is(batch, op, row);
+    op->commit.transition = sent;
+}
+
 void hf__commit_decide(struct hf__batch *batch, struct hf__op *op)
 {
     const hf_transition *t = op->commit.transition;
@@ -451,25 +503,7 @@ void hf__commit_decide(struct hf__batch *batch, struct hf__op *op)
         return;
     if (t->unleased && hf_id_is_zero(op->commit.mark))
         op->commit.mark = hf__batch_id(batch);
-    bool moves = t->turn != HF_TURN_GO_ON;
-    row->version += moves;
-    row->revision += moves;
-    row->dirty = true;
-    int lines = batch->sheets[HF__STMT_INSERT_EVENTS].in.nrows;
-    hf__transition_events(batch, op, row);
-    hf__note_request(batch, op, row, lines);
-    hf__transition_done_mail(batch, op, row);
-    hf__transition_blame(batch, op, row);
-    hf__insert_started(batch, op, row);
-    if (moves)
-        apply_turn(batch, op, row);
-    else
-        go_on(batch, t, row);
-    hf__transition_outbox(batch, op->tenant, &row->id, row->event_seq, t);
-    hf__alert_failed(batch, op);
-    hf__transition_tasks(batch, op->tenant, &row->id, t);
-    if (t->task_count && hf_status_finished(row->status))
-        hf__cancel_tasks(batch, row);
+    write_turn(batch, op, row);
     op->commit.written = true;
     hf__op_ok(op);
 }

@@ -157,16 +157,19 @@ static void insert_starts(struct hf__batch *batch, const struct hf__op *op, cons
                           const char *trace)
 {
     struct brood brood = brood_of(op);
-    for (size_t i = 0; i < brood.turn->start_count; i++)
-        if (check_new_run(batch, brood.start_ids[i]) == HF_OK)
-            hf__insert_run(batch, &(struct hf__new_run){
-                                      .tenant = op->tenant,
-                                      .id = &brood.start_ids[i],
-                                      .spec = &brood.turn->starts[i],
-                                      .actor = actor,
-                                      .trace = trace,
-                                      .always = true,
-                                  });
+    for (size_t i = 0; i < brood.turn->start_count; i++) {
+        if (check_new_run(batch, brood.start_ids[i]) != HF_OK)
+            continue;
+        hf__insert_run(batch, &(struct hf__new_run){
+                                  .tenant = op->tenant,
+                                  .id = &brood.start_ids[i],
+                                  .spec = &brood.turn->starts[i],
+                                  .actor = actor,
+                                  .trace = trace,
+                                  .always = true,
+                              });
+        hf__tell_letter(batch, op, &brood.start_ids[i], &brood.turn->starts[i]);
+    }
 }
 
 void hf__insert_started(struct hf__batch *batch, struct hf__op *op, struct hf__row *row)
@@ -175,6 +178,8 @@ void hf__insert_started(struct hf__batch *batch, struct hf__op *op, struct hf__r
         insert_children(batch, op, hf__commit_actor(op), &row->id,
                         hf_id_is_zero(row->root) ? &row->id : &row->root, row->trace);
     insert_starts(batch, op, hf__commit_actor(op), row->trace);
+    if (op->commit.transition->child_count)
+        hf__mark_parent(batch, op->tenant, &row->id);
 }
 
 void hf__insert_first_started(struct hf__batch *batch, struct hf__op *op)
@@ -182,6 +187,8 @@ void hf__insert_first_started(struct hf__batch *batch, struct hf__op *op)
     insert_children(batch, op, op->actor, &op->trigger.id, &op->trigger.id,
                     op->trigger.spec->trace);
     insert_starts(batch, op, op->actor, op->trigger.spec->trace);
+    if (op->trigger.initial->child_count)
+        hf__mark_parent(batch, op->tenant, &op->trigger.id);
 }
 
 bool hf__misses_a_child(const struct hf__op *op, const struct hf__idmap *made)

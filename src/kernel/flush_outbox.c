@@ -59,19 +59,19 @@ void hf__transition_outbox(struct hf__batch *batch, int tenant, const hf_id *run
 
 /* An id that follows from the failure: the short way knows no time to make one of, and the same failure is one event
  * however often it is sent. */
-static const hf_id *alert_id(struct hf__batch *batch, const hf_transition *t, int which)
+static const hf_id *alert_id(struct hf__batch *batch, const hf_id *run, int64_t version, int which)
 {
     hf_id *id = hf__arena_alloc(batch->arena, sizeof *id);
     if (!id) {
         batch->failed = true;
-        return &t->run;
+        return run;
     }
     struct hf__random mix;
     uint64_t seed;
-    memcpy(&seed, t->run.bytes + 8, sizeof seed);
-    hf__random_seed(&mix, seed ^ ((uint64_t)t->run_version * 4 + (uint64_t)which));
+    memcpy(&seed, run->bytes + 8, sizeof seed);
+    hf__random_seed(&mix, seed ^ ((uint64_t)version * 4 + (uint64_t)which));
     uint64_t tail = hf__random_u64(&mix);
-    *id = t->run;
+    *id = *run;
     memcpy(id->bytes + 9, &tail, 7);
     return id;
 }
@@ -94,6 +94,21 @@ static const char *end_payload(struct hf__batch *batch, struct hf__buffer *json)
     return text;
 }
 
+/* An event that the run has ended with this version, to which is added what it was and did. */
+static void add_end(struct hf__batch *batch, int tenant, const hf_id *run, int64_t version,
+                    const char *type, const char *payload)
+{
+    static const char *const types[] = { HF__ALERT_FAILED, HF__ALERT_NO_HANDLER,
+                                         HF__ALERT_CANCELLED };
+    int which = 0;
+    while (types[which] != type)
+        which++;
+    struct hf__cell *c =
+        add_event(batch, tenant, run, alert_id(batch, run, version - 1, which), type, payload);
+    c[6] = hf__number(version);
+    c[8] = hf__number(hf__told_room(batch, payload));
+}
+
 void hf__alert_failed(struct hf__batch *batch, const struct hf__op *op)
 {
     const hf_transition *t = op->commit.transition;
@@ -107,11 +122,25 @@ void hf__alert_failed(struct hf__batch *batch, const struct hf__op *op)
     add_member(&json, "error_code", t->error_code);
     add_member(&json, "error", t->last_error);
     const char *payload = end_payload(batch, &json);
-    add_event(batch, op->tenant, &t->run, alert_id(batch, t, 0), HF__ALERT_FAILED, payload)[6] =
-        hf__number(t->run_version + 1);
+    add_end(batch, op->tenant, &t->run, t->run_version + 1, HF__ALERT_FAILED, payload);
     if (no_handler)
-        add_event(batch, op->tenant, &t->run, alert_id(batch, t, 1), HF__ALERT_NO_HANDLER,
-                  payload)[6] = hf__number(t->run_version + 1);
+        add_end(batch, op->tenant, &t->run, t->run_version + 1, HF__ALERT_NO_HANDLER, payload);
+}
+
+/* Of the engine's own runs nobody is told: they come and go with what they are for. */
+void hf__alert_cancelled(struct hf__batch *batch, const struct hf__row *row, hf_status had,
+                         const char *reason)
+{
+    struct hf__buffer json = { 0 };
+    char run[HF_ID_TEXT];
+    if (hf__is_chore(row->workflow))
+        return;
+    hf_id_format(row->id, run);
+    add_member(&json, "run", run);
+    add_member(&json, "status", hf_status_name(had));
+    add_member(&json, "reason", reason);
+    add_end(batch, row->tenant, &row->id, row->version, HF__ALERT_CANCELLED,
+            end_payload(batch, &json));
 }
 
 void hf__alert_letter(struct hf__batch *batch, int tenant, const hf_id *run, const hf_id *letter,

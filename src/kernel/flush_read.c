@@ -11,7 +11,7 @@ static hf_code ask_all(struct hf__batch *batch, hf_error *err)
         HF__STMT_FIND_SIGNALS,    HF__STMT_MAILBOX_SUMMARY, HF__STMT_UNFINISHED_CHILDREN,
         HF__STMT_EXPLAIN_REFUSED, HF__STMT_FIND_COMMITTED,  HF__STMT_FIND_STALE_SIGNALS,
         HF__STMT_FIND_DEBOUNCED,  HF__STMT_TRY_QUIET,       HF__STMT_PENDING_DELIVERIES,
-        HF__STMT_FIND_TASKS,      HF__STMT_FIND_REQUESTS,
+        HF__STMT_FIND_TASKS,      HF__STMT_FIND_REQUESTS,   HF__STMT_WHAT_FOLLOWS,
     };
     const struct hf__driver *driver = batch->flusher->driver;
     hf__batch_sort_backwards(batch, HF__STMT_AWAIT_PARENTS);
@@ -81,6 +81,7 @@ static void index_answers(struct hf__batch *batch)
         if (row)
             row->has_children = true;
     }
+    hf__follow_index(batch);
     const struct hf__table *ends = hf__batch_out(batch, HF__STMT_PEEK_PARENTS);
     for (int i = 0; i < ends->nrows; i++) {
         const struct hf__cell *c = hf__table_row(ends, i);

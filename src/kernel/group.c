@@ -516,6 +516,8 @@ hf_code hf__group_start(struct hf__group **out, const struct hf__group_options *
     group->flusher.woke_arg = options->arg;
     group->flusher.metrics = options->metrics;
     group->flusher.shares_mail = options->shares_mail;
+    if (options->max_payload)
+        group->flusher.max_payload = options->max_payload;
     group->flusher.defers = options->defers;
     hf_code code = HF_OK;
     if (!hf__random_seed_os(&group->flusher.random))

@@ -17,6 +17,7 @@ struct hf__group_options {
     hf__stand_by claim;          /* asked for the claim of a run that a trigger brings */
     void *arg;                   /* of both */
     struct hf__metrics *metrics; /* borrowed */
+    int64_t max_payload;         /* as the flusher's; 0: its own */
     bool shares_mail, defers;    /* as the flusher's */
 };
 

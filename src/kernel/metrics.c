@@ -181,9 +181,9 @@ static void count_commit(struct hf__metrics *metrics, const struct hf__batch *ba
         increase(&counts->lost);
     if (op->code != HF_OK)
         return;
-    if (t->turn == HF_TURN_SUCCEED)
+    if (t->turn == HF_TURN_SUCCEED && !op->commit.children_fail)
         increase(&counts->succeeded);
-    else if (t->turn == HF_TURN_FAIL)
+    else if (t->turn == HF_TURN_FAIL || op->commit.children_fail)
         increase(&counts->failed);
     else if (t->turn == HF_TURN_RETRY)
         increase(&counts->retried);

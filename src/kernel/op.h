@@ -50,6 +50,11 @@ struct hf__closed_lane {
  * that is accepted tells that all are. */
 bool hf__children_are_alike(const hf_trigger_spec *children, size_t count);
 
+/* The key of the dead letter that a run brings which fails for good with a claim's version. The input of that letter begins
+ * with {"run":"…; what the run was and did is added to it. */
+enum { HF__LETTER_KEY = 80 };
+void hf__letter_key(char *out, hf_id run, int64_t version);
+
 struct hf__row;
 struct hf__op;
 typedef void (*hf__op_done)(struct hf__op *op, void *arg);
@@ -115,6 +120,8 @@ struct hf__op {
             hf_id
                 mark; /* the flush's own: in the journal line of an unleased commit, to know it by */
             bool written; /* the flush's own: applied by this flush, not by an earlier one */
+            int64_t children_left; /* out: so many children are at work while their run has ended */
+            bool children_fail;    /* out: it failed for that, where it would have succeeded */
             int64_t
                 seq; /* the flush's own: of its journal line; 0: it has never written one the long way */
         } commit;
@@ -142,6 +149,8 @@ struct hf__op {
             const char *event; /* the flush's own: the journal line that it wrote, if the answer */
             int64_t version;   /* was lost: its name, the run's version, its number */
             int64_t seq;
+            bool tells;    /* changes nothing: tells subscriptions that the run is cancelled */
+            hf_status had; /* tells: before that */
         } change;
         struct {
             hf_id run; /* that asked */

@@ -59,6 +59,11 @@ struct hf__row {
     int64_t next_visible;
     bool has_children; /* unfinished ones, where it was asked for */
     bool end_is_told;  /* its parent knows of an end already, where it was asked for */
+    /* What its end brings along, where it was asked for. */
+    int64_t children_left;
+    const char *children_policy; /* NULL: leave */
+    const char *on_cancel;
+    const char *dead_letter;
 
     /* what a debounced trigger changes, where it was asked for */
     const char *input;

@@ -82,6 +82,8 @@ const struct hf__field hf__workflow_fields[] = {
     FIELD(hf_workflow, retention, DURATION),
     FIELD(hf_workflow, dead_letter, TEXT),
     FIELD(hf_workflow, fit_within, SECONDS),
+    FIELD(hf_workflow, on_cancel, TEXT),
+    FIELD(hf_workflow, children, TEXT),
     FIELD(hf_workflow, definition, TEXT),
     FIELD(hf_workflow, created_at, TIME),
     FIELD(hf_workflow, updated_at, TIME),

@@ -7,37 +7,51 @@
 #include "util/error.h"
 
 #include <jansson.h>
+#include <stdio.h>
 #include <string.h>
 
 #define PAGE 200
 #define CALL_PERIOD HF_HOURS(1) /* as long as retention sleeps at most */
 
-static hf_code read_run(const char *input, hf_id *run, hf_error *err)
+/* What the chore is for; see HF__CHORE_CANCEL_CHILDREN. */
+struct cascade {
+    hf_id run;
+    char reason[64];
+    bool tells;
+    hf_status had;
+};
+
+static hf_code read_cascade(const char *input, struct cascade *out, hf_error *err)
 {
     json_t *json = json_loads(input, JSON_DECODE_ANY, NULL);
-    const char *text = json_string_value(json_object_get(json, "run"));
-    bool good = text && hf_id_parse(text, run);
+    const char *run = json_string_value(json_object_get(json, "run"));
+    const char *reason = json_string_value(json_object_get(json, "reason"));
+    const char *had = json_string_value(json_object_get(json, "tell"));
+    bool good = run && hf_id_parse(run, &out->run);
+    snprintf(out->reason, sizeof out->reason, "%s", reason ? reason : "parent cancelled");
+    out->tells = had && hf_status_parse(had, &out->had);
     json_decref(json);
     return good ? HF_OK : hf__fail(err, HF_PERMANENT, "the input names no run");
 }
 
 /* A child that finished meanwhile is as good as cancelled. */
-static hf_code cancel_child(hf_client *client, hf_id child, hf_error *err)
+static hf_code cancel_child(hf_client *client, hf_id child, const char *reason, hf_error *err)
 {
     hf_change change = HF_CHANGE_INIT;
-    change.reason = "parent cancelled";
+    change.reason = reason;
     hf_code code = hf_change_run(client, child, HF_CANCEL, &change, err);
     return code == HF_NOT_ALLOWED || code == HF_NOT_FOUND ? HF_OK : code;
 }
 
 /* One that others keep locked does not save its siblings. */
-static hf_code cancel_page(hf_ctx *ctx, const hf_runs *children, bool *left, hf_error *err)
+static hf_code cancel_page(hf_ctx *ctx, const hf_runs *children, const char *reason, bool *left,
+                           hf_error *err)
 {
     hf_code code = HF_OK;
     for (size_t i = 0; code == HF_OK && i < children->count; i++) {
         code = hf_check(ctx);
         if (code == HF_OK)
-            code = cancel_child(hf_ctx_client(ctx), children->items[i].id, err);
+            code = cancel_child(hf_ctx_client(ctx), children->items[i].id, reason, err);
         if (code == HF_LOCKED) {
             *left = true;
             code = HF_OK;
@@ -53,7 +67,11 @@ static hf_code cancel_children(hf_ctx *ctx, const char *input, hf_error *err, vo
     hf_filter filter = HF_FILTER_INIT;
     filter.statuses = 1u << HF_PENDING | 1u << HF_LEASED | 1u << HF_WAITING | 1u << HF_PAUSED;
     filter.limit = PAGE;
-    hf_code code = read_run(input, &filter.parent, err);
+    struct cascade cascade = { .tells = false };
+    hf_code code = read_cascade(input, &cascade, err);
+    filter.parent = cascade.run;
+    if (code == HF_OK && cascade.tells)
+        code = hf__tell_cancelled(hf_ctx_client(ctx), cascade.run, cascade.had, err);
     hf_runs *page = NULL;
     bool left = false;
     while (code == HF_OK) {
@@ -63,7 +81,7 @@ static hf_code cancel_children(hf_ctx *ctx, const char *input, hf_error *err, vo
         code = hf_list(hf_ctx_client(ctx), &page, &filter, err);
         hf_runs_free(before);
         if (code == HF_OK)
-            code = cancel_page(ctx, page, &left, err);
+            code = cancel_page(ctx, page, cascade.reason, &left, err);
         if (code != HF_OK || !page->next)
             break;
     }

@@ -6,6 +6,9 @@
 #include "function/function.h"
 #include "util/error.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 void hf__turn_let_go(hf_ctx *turn)
 {
     hf_worker *worker = turn->worker;
@@ -61,8 +64,20 @@ static hf_status status_after(hf_turn turn)
     return HF_PENDING;
 }
 
+/* What a line about the run's end says beside its status; NULL: nothing. */
+static const char *remark(const hf_ctx *turn, char *buffer, size_t size)
+{
+    int64_t left = turn->op.commit.children_left;
+    if (left == 0 || turn->transition.turn != HF_TURN_SUCCEED)
+        return turn->transition.last_error;
+    snprintf(buffer, size, "%" PRId64 " %s still at work", left,
+             left == 1 ? "child is" : "children are");
+    return buffer;
+}
+
 static void report(const hf_ctx *turn, hf_code code)
 {
+    char buffer[64];
     const hf_worker *worker = turn->worker;
     if (!worker->observer)
         return;
@@ -74,8 +89,11 @@ static void report(const hf_ctx *turn, hf_code code)
         .tenant = run->tenant,
         .trace = run->trace,
         .attempt = run->attempt,
-        .status = code == HF_OK ? status_after(turn->transition.turn) : run->status,
-        .message = code == HF_OK ? turn->transition.last_error : hf_code_meaning(code),
+        .status =
+            code == HF_OK
+                ? status_after(turn->op.commit.children_fail ? HF_TURN_FAIL : turn->transition.turn)
+                : run->status,
+        .message = code == HF_OK ? remark(turn, buffer, sizeof buffer) : hf_code_meaning(code),
         .duration = turn->duration,
     };
     hf__worker_observe(worker, &event);

@@ -4,8 +4,6 @@
 #include "client/ids.h"
 #include "util/buffer.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 static char *keep_text(struct hf__arena *arena, struct hf__buffer *text)
@@ -41,17 +39,16 @@ char *hf__error_json(struct hf__arena *arena, int attempt, const char *code, con
     return keep_text(arena, &json);
 }
 
+/* The kernel adds what the run was and did. */
 static char *letter_json(struct hf__arena *arena, const hf_run *run, const hf_transition *t)
 {
     char id[HF_ID_TEXT];
     struct hf__buffer json = { 0 };
     hf_id_format(run->id, id);
     hf__buffer_addf(&json, "{\"run\":\"%s\"", id);
-    add_member(&json, "workflow", run->workflow);
-    add_member(&json, "key", run->key);
     add_member(&json, "error_code", t->error_code);
     add_member(&json, "last_error", t->last_error);
-    hf__buffer_addf(&json, ",\"input\":%s}", run->input ? run->input : "null");
+    hf__buffer_add_text(&json, "}");
     return keep_text(arena, &json);
 }
 
@@ -62,9 +59,7 @@ static void add_letter(hf_transition *t, const hf_claimed *claimed, struct hf__l
 {
     if (!claimed->dead_letter || strcmp(claimed->dead_letter, claimed->run.workflow) == 0)
         return;
-    char id[HF_ID_TEXT];
-    hf_id_format(claimed->run.id, id);
-    snprintf(letter->key, sizeof letter->key, "dead-letter:%s:%" PRId64, id, claimed->run.version);
+    hf__letter_key(letter->key, claimed->run.id, claimed->run.version);
     letter->spec = (hf_trigger_spec)HF_TRIGGER_INIT;
     letter->spec.workflow = claimed->dead_letter;
     letter->spec.key = letter->key;

@@ -5,6 +5,7 @@
 
 #include <holdfast/transition.h>
 
+#include "kernel/op.h"
 #include "kernel/retry.h"
 #include "util/arena.h"
 
@@ -12,7 +13,7 @@
 struct hf__letter {
     hf_trigger_spec spec;
     hf_id id;
-    char key[80];
+    char key[HF__LETTER_KEY];
 };
 
 /* {"attempt","code","message","step","details"}; step and details (JSON) may be NULL. NULL: no memory. */

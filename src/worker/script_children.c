@@ -95,9 +95,12 @@ void hf__script_children(struct hf__call *call)
         until = HF_WAIT_ANY;
     else if (what && strcmp(what, "all_or_failure") == 0)
         until = HF_WAIT_ALL_OR_FAILURE;
-    hf_child_end *ends = hf__arena_calloc(&call->ctx->arena, count, sizeof *ends);
-    hf_code code =
-        ends ? hf_children_wait(call->ctx, name, ids, count, until, timeout, ends) : HF_NOMEM;
+    hf_child_end *ends = hf__arena_calloc(&call->ctx->arena, count + 1, sizeof *ends);
+    hf_code code = HF_NOMEM;
+    if (ends && count)
+        code = hf_children_wait(call->ctx, name, ids, count, until, timeout, ends);
+    else if (ends)
+        code = hf__own_children_wait(call->ctx, name, until, timeout, &ends, &count);
     if (code == HF_TIMEOUT || hf__call_went_well(call, code))
         answer_ends(call, code, ends, count);
 }

@@ -288,12 +288,27 @@ needs()
         grep -q "failed" words
         many=0; holdfast child wait many "$a" "$c" 2>words >/dev/null || many=$?
         grep -q "the child $c is failed: " words
-        none=$(holdfast child wait none)
-        echo "[$one,$all,$code,$many,\"$none\"]"'
+        echo "[$one,$all,$code,$many]"'
     stop_worker
     start_worker --exec 'w=./w.sh' --exec 'kid=./kid.sh'
-    [ "$(result_of | jq -c .)" = '[10,[40,20],8,8,""]' ]
+    [ "$(result_of | jq -c .)" = '[10,[40,20],8,8]' ]
     [ "$(times kid)" = 4 ]
+}
+
+@test "a wait without ids is for the children of that name, or for all, and never for nobody" {
+    script_file kid.sh 'n=$(cat); echo "$((n * 10))"'
+    durable '
+        none=0; holdfast child wait kids 2>words || none=$?
+        grep -q "waits for no children: this run has started none" words
+        holdfast child start one kid 1 >/dev/null
+        for n in 2 3; do holdfast child start kids kid $n >/dev/null; done
+        one=$(holdfast child wait one)
+        kids=$(holdfast child wait kids | jq -s -c "map(.result)|sort")
+        all=$(holdfast child wait everything | jq -s -c "map(.result)|sort")
+        echo "[$none,$one,$kids,$all]"'
+    stop_worker
+    start_worker --exec 'w=./w.sh' --exec 'kid=./kid.sh'
+    [ "$(result_of | jq -c .)" = '[2,10,[20,30],[10,20,30]]' ]
 }
 
 @test "children: --any, --fail-fast, a timeout, and an unknown workflow" {

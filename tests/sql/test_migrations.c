@@ -143,7 +143,7 @@ static void forget_requests(struct hf__statement *statement, char *text, size_t 
     statement->sql = text;
 }
 
-/* Nor did a run wait for a worker that fits: none does in this play. */
+/* Nor did a run wait for a worker that fits, or was known to have children: none does, or has, in this play. */
 static void forget(struct hf__statement *statement, char *text, size_t size, const char *what,
                    const char *instead)
 {
@@ -164,7 +164,7 @@ static hf_code open_14(struct hf__database **out, const char *path, const struct
 static const struct hf__driver *driver_14(void)
 {
     static struct hf__driver driver;
-    static char texts[8][8000];
+    static char texts[9][8000];
     driver = hf__sqlite_driver;
     memcpy(statements_14, driver.statements, sizeof statements_14);
     forget_in_time(&statements_14[HF__STMT_INSERT_RUNS], texts[0], sizeof texts[0]);
@@ -178,6 +178,9 @@ static const struct hf__driver *driver_14(void)
                "r.unfit_since, r.unfit_pause, w.fit_within", "NULL, NULL, 0");
     forget(&statements_14[HF__STMT_UPDATE_RUNS], texts[7], sizeof texts[7],
            "unfit_since = ?36, unfit_pause = ?37", "last_signal = coalesce(?28, ?36, ?37)");
+    forget(&statements_14[HF__STMT_FINISH_RUNS], texts[8], sizeof texts[8],
+           " AND has_children IS NULL", "");
+    statements_14[HF__STMT_WHAT_FOLLOWS].sql = "SELECT ?2, NULL, NULL, NULL, NULL WHERE ?1 IS NULL";
     statements_14[HF__STMT_FIND_ODD].sql = find_odd_14;
     statements_14[HF__STMT_FIND_BY_FLOW_KEY].sql = find_by_flow_key_14;
     driver.statements = statements_14;
@@ -259,7 +262,8 @@ static int wait_for_more(void)
 }
 
 /* The older program says what this one says, for want of its own statements. On PostgreSQL these need the columns in_time,
- * rest_step, deferred, request, answer and those of what fits, which are added beforehand: the migrations bear with that. */
+ * rest_step, deferred, request, answer and those of what fits and what follows from an end, which are added beforehand: the
+ * migrations bear with that. */
 static hf_client *open_oldest(void)
 {
     hf_client *client;
@@ -268,14 +272,15 @@ static hf_client *open_oldest(void)
     assert_ok(hf__open(&client, url, NULL, &inner, err));
     assert_int_equal(meddle("SELECT max(version) FROM @schema_version"), 1);
     if (on_postgres)
-        pg_do(scratch.pg, "ALTER TABLE holdfast.run ADD COLUMN in_time boolean, "
-                          "ADD COLUMN rest_step text COLLATE \"C\", "
-                          "ADD COLUMN deferred boolean, "
-                          "ADD COLUMN unfit_since bigint, ADD COLUMN unfit_pause bigint; "
-                          "ALTER TABLE holdfast.workflow ADD COLUMN fit_within bigint NOT NULL "
-                          "DEFAULT 86400000000; "
-                          "ALTER TABLE holdfast.event ADD COLUMN request text COLLATE \"C\", "
-                          "ADD COLUMN answer text");
+        pg_do(scratch.pg,
+              "ALTER TABLE holdfast.run ADD COLUMN in_time boolean, "
+              "ADD COLUMN rest_step text COLLATE \"C\", "
+              "ADD COLUMN deferred boolean, ADD COLUMN has_children boolean, "
+              "ADD COLUMN unfit_since bigint, ADD COLUMN unfit_pause bigint; "
+              "ALTER TABLE holdfast.workflow ADD COLUMN fit_within bigint NOT NULL "
+              "DEFAULT 86400000000, ADD COLUMN on_cancel text, ADD COLUMN children text; "
+              "ALTER TABLE holdfast.event ADD COLUMN request text COLLATE \"C\", "
+              "ADD COLUMN answer text");
     return client;
 }
 

@@ -1,6 +1,7 @@
 -- name: finish_runs
 -- The short way for a holder's commit that ends a run without a parent: checks the fence, writes the end and its
--- journal line at once. One that is not given back, as one that has asked people, goes the long way through lock_runs.
+-- journal line at once. One that is not given back, as one that has asked people or started children, goes the long way
+-- through lock_runs.
 -- Arrays are sorted by (tenant, id). The time is not joined, which would look it up again for each row. Served by the
 -- primary key of run. Serves: commit.
 -- takes: rows (tenant int, id uuid, version bigint, status int, name text, worker text, state text, result text,
@@ -19,7 +20,7 @@ ok AS (
                   $9::text[], $10::text[], $11::text[])
            AS f(tenant, id, version, status, name, worker, state, result, error, error_code, last_error)
      WHERE r.tenant_id = ANY (ARRAY[f.tenant]) AND r.id = f.id AND r.version = f.version
-       AND r.status = 1 AND r.parent IS NULL AND r.active_task IS NULL
+       AND r.status = 1 AND r.parent IS NULL AND r.active_task IS NULL AND r.has_children IS NOT TRUE
     RETURNING r.id, r.tenant_id, r.event_seq, r.version, r.watched, r.updated_at, r.status, r.attempt, r.last_error,
               f.name, f.worker
 ), journal AS (
@@ -54,6 +55,7 @@ ok AS (
            AS f(tenant, id, version, status, name, worker, state, result, error, error_code, last_error, parent)
      WHERE r.tenant_id = ANY (ARRAY[f.tenant]) AND r.id = f.id AND r.version = f.version
        AND r.status = 1 AND coalesce(r.parent, r.id) = f.parent AND r.active_task IS NULL
+       AND r.has_children IS NOT TRUE
     RETURNING r.id, r.tenant_id, r.event_seq, r.version, r.watched, r.updated_at, r.status, r.attempt, r.last_error,
               f.name, f.worker
 ), journal AS (
@@ -346,6 +348,42 @@ SELECT n.run FROM unnest($1::int[], $2::uuid[]) AS n(tenant, run)
  WHERE EXISTS (SELECT 1 FROM holdfast.run c
                 WHERE c.tenant_id = n.tenant AND c.parent = n.run AND c.parent IS NOT NULL AND c.status <= 3
                OFFSET 0);
+
+-- name: what_follows
+-- What the end of a run brings along: how many of its children are at work (10,000 at most), what the workflow wants done
+-- with them, and what it wants started. Runs that started children under a program of the version before are not known to
+-- have any. Served by the primary keys of run and workflow, and by run_parent. Serves: commits that end a run, cancel.
+-- takes: rows (tenant int, run uuid)
+-- gives: (run uuid, children bigint, policy text, on_cancel text, dead_letter text)
+SELECT r.id,
+       CASE WHEN r.has_children THEN (
+            SELECT count(*) FROM (
+                SELECT 1 FROM holdfast.run c
+                 WHERE c.tenant_id = n.tenant AND c.parent = n.run AND c.parent IS NOT NULL AND c.status <= 3
+                   AND c.deleted_at IS NULL
+                 LIMIT 10000) x) END, w.children, w.on_cancel, w.dead_letter
+  FROM unnest($1::int[], $2::uuid[]) AS n(tenant, run)
+  JOIN holdfast.run r ON r.tenant_id = ANY (ARRAY[n.tenant]) AND r.id = n.run
+  JOIN holdfast.workflow w ON w.id = r.workflow_id;
+
+-- name: mark_parents
+-- Runs that have started children: their ends are looked at. Served by the primary key of run. Serves: commits that start
+-- children, triggers with an initial transition.
+-- takes: rows (tenant int, run uuid)
+-- gives: nothing
+UPDATE holdfast.run r SET has_children = true
+  FROM unnest($1::int[], $2::uuid[]) AS n(tenant, run)
+ WHERE r.tenant_id = ANY (ARRAY[n.tenant]) AND r.id = n.run AND r.has_children IS NOT TRUE;
+
+-- name: tell_starts
+-- Adds to the input of runs that were started because another one ended what that run was and did. What is there already is
+-- an object with a member at least. After insert_runs and insert_events. Served by the primary keys of run and event.
+-- Serves: dead letters, cancel.
+-- takes: rows (tenant int, id uuid, told uuid, room bigint)
+-- gives: nothing
+UPDATE holdfast.run r SET input = left(r.input, -1) || ',' || holdfast.run_told(n.tenant, n.told, n.room) || '}'
+  FROM unnest($1::int[], $2::uuid[], $3::uuid[], $4::bigint[]) AS n(tenant, id, told, room)
+ WHERE r.tenant_id = ANY (ARRAY[n.tenant]) AND r.id = n.id;
 
 -- name: watch_run
 -- Marks an unfinished run so that its end (1) or every event (2) is told. Where somebody else holds the row it is not

@@ -1,18 +1,21 @@
 -- name: insert_outbox
 -- Events that leave the system, in the order of the run's journal, with a delivery for each subscription that wants them;
 -- the runs that deliver are made due and their lanes given back. What nobody wants counts as published. The engine's own
--- events are written only if they are wanted, and if what they tell of was written by this flush: that the run failed
--- with this version, that there is this dead letter. seq null: the run's last. Serves: commit, trigger with an initial
--- transition.
--- takes: rows (id uuid, tenant int, run uuid, seq bigint, type text, payload text, failed_version bigint, letter uuid)
+-- events are written only if they are wanted, and if what they tell of was written by this flush: that the run failed, or was
+-- cancelled, with this version, that there is this dead letter. What tells of an end tells, within room bytes, what the run was
+-- and did. seq null: the run's last. Serves: commit, trigger with an initial transition, cancel.
+-- takes: rows (id uuid, tenant int, run uuid, seq bigint, type text, payload text, ended_version bigint, letter uuid,
+--   room bigint)
 -- gives: (lane int, run_at bigint)
 WITH t AS MATERIALIZED (SELECT holdfast.now() AS now),
 fresh AS (
     INSERT INTO holdfast.outbox (id, tenant_id, run_id, seq, type, payload, created_at, published_at)
-    SELECT n.id, n.tenant, n.run, coalesce(n.seq, r.event_seq), n.type, n.payload, t.now,
+    SELECT n.id, n.tenant, n.run, coalesce(n.seq, r.event_seq), n.type,
+           CASE WHEN n.ended_version IS NULL THEN n.payload
+                ELSE left(n.payload, -1) || ',' || holdfast.run_told(n.tenant, n.run, n.room) || '}' END, t.now,
            CASE WHEN NOT w.wanted THEN t.now END
-      FROM t, unnest($1::uuid[], $2::int[], $3::uuid[], $4::bigint[], $5::text[], $6::text[], $7::bigint[], $8::uuid[])
-              AS n(id, tenant, run, seq, type, payload, failed_version, letter)
+      FROM t, unnest($1::uuid[], $2::int[], $3::uuid[], $4::bigint[], $5::text[], $6::text[], $7::bigint[], $8::uuid[],
+                  $9::bigint[]) AS n(id, tenant, run, seq, type, payload, ended_version, letter, room)
      CROSS JOIN LATERAL (
         SELECT x.event_seq, x.version, x.status FROM holdfast.run x WHERE x.tenant_id = n.tenant AND x.id = n.run
         OFFSET 0) r
@@ -20,7 +23,8 @@ fresh AS (
         SELECT EXISTS (SELECT 1 FROM holdfast.subscription s
                         WHERE s.tenant_id = n.tenant AND holdfast.event_wanted(s.filter, n.type)) AS wanted OFFSET 0) w
      WHERE (w.wanted OR NOT starts_with(n.type, 'holdfast.'))
-       AND (n.failed_version IS NULL OR (r.version = n.failed_version AND r.status = 5))
+       AND (n.ended_version IS NULL OR (r.version = n.ended_version
+                                        AND r.status = CASE n.type WHEN 'holdfast.run.cancelled' THEN 6 ELSE 5 END))
        AND (n.letter IS NULL OR EXISTS (SELECT 1 FROM holdfast.dead_letter l
                                          WHERE l.tenant_id = n.tenant AND l.id = n.letter OFFSET 0))
     ON CONFLICT (id) DO NOTHING

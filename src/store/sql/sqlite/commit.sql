@@ -1,6 +1,7 @@
 -- name: finish_runs
 -- The short way for a holder's commit that ends a run without a parent: checks the fence, writes the end and its
--- journal line at once. One that is not given back, as one that has asked people, goes the long way through lock_runs.
+-- journal line at once. One that is not given back, as one that has asked people or started children, goes the long way
+-- through lock_runs.
 -- Arrays are sorted by (tenant, id). Served by the primary key of run. Serves: commit.
 -- takes: rows (tenant int, id uuid, version bigint, status int, name text, worker text, state text, result text,
 --   error text, error_code text, last_error text)
@@ -11,7 +12,7 @@ UPDATE run
        waiting_token = NULL, waiting_until = NULL, state = coalesce(?7, state), result = ?8, error = ?9,
        error_code = ?10, last_error = ?11, finished_at = holdfast_now(), updated_at = holdfast_now()
  WHERE tenant_id = ?1 AND id = ?2 AND version = ?3 AND status = 1 AND parent IS NULL
-   AND active_task IS NULL;
+   AND active_task IS NULL AND has_children IS NULL;
 INSERT OR IGNORE INTO event (run_id, seq, version, tenant_id, at, kind, name, actor, data)
 VALUES (CASE WHEN changes() = 1 THEN ?2 END, (SELECT event_seq FROM run WHERE tenant_id = ?1 AND id = ?2), ?3 + 1, ?1,
         holdfast_now(), 0, ?5, ?6,
@@ -33,7 +34,7 @@ UPDATE run
        waiting_token = NULL, waiting_until = NULL, state = coalesce(?7, state), result = ?8, error = ?9,
        error_code = ?10, last_error = ?11, finished_at = holdfast_now(), updated_at = holdfast_now()
  WHERE tenant_id = ?1 AND id = ?2 AND version = ?3 AND status = 1 AND parent = ?12
-   AND active_task IS NULL;
+   AND active_task IS NULL AND has_children IS NULL;
 INSERT OR IGNORE INTO event (run_id, seq, version, tenant_id, at, kind, name, actor, data)
 VALUES (CASE WHEN changes() = 1 THEN ?2 END, (SELECT event_seq FROM run WHERE tenant_id = ?1 AND id = ?2), ?3 + 1, ?1,
         holdfast_now(), 0, ?5, ?6,
@@ -234,6 +235,76 @@ RETURNING id, version, tenant_id;
 -- takes: rows (tenant int, run uuid)
 -- gives: (run uuid)
 SELECT ?2 WHERE EXISTS (SELECT 1 FROM run c WHERE c.tenant_id = ?1 AND c.parent = ?2 AND c.parent IS NOT NULL AND c.status <= 3);
+
+-- name: what_follows
+-- What the end of a run brings along: how many of its children are at work (10,000 at most), what the workflow wants done
+-- with them, and what it wants started. Runs that started children under a program of the version before are not known to
+-- have any. Served by the primary keys of run and workflow, and by run_parent. Serves: commits that end a run, cancel.
+-- takes: rows (tenant int, run uuid)
+-- gives: (run uuid, children bigint, policy text, on_cancel text, dead_letter text)
+SELECT r.id,
+       CASE WHEN r.has_children THEN (
+            SELECT count(*) FROM (
+                SELECT 1 FROM run c
+                 WHERE c.tenant_id = ?1 AND c.parent = ?2 AND c.parent IS NOT NULL AND c.status <= 3
+                   AND c.deleted_at IS NULL
+                 LIMIT 10000)) END, w.children, w.on_cancel, w.dead_letter
+  FROM run r JOIN workflow w ON w.id = r.workflow_id
+ WHERE r.tenant_id = ?1 AND r.id = ?2;
+
+-- name: mark_parents
+-- Runs that have started children: their ends are looked at. Served by the primary key of run. Serves: commits that start
+-- children, triggers with an initial transition.
+-- takes: rows (tenant int, run uuid)
+-- gives: nothing
+UPDATE run SET has_children = 1 WHERE tenant_id = ?1 AND id = ?2 AND has_children IS NULL;
+
+-- piece: step_told
+-- The journal line `e` of a step as those are told of it who learn how its run ended.
+'{"name":' || json_quote(e.step) || ',"status":' || json_quote(e.name)
+    || ',"output":' || coalesce(e.data -> '$.output', 'null') || '}'
+
+-- piece: steps_done
+-- The journal lines of the steps that the run `x` (tenant, run) has done, but for waits and the like.
+FROM event e
+WHERE e.run_id = x.run AND e.tenant_id = x.tenant AND e.kind = 2 AND e.name = 'succeeded'
+  AND coalesce(e.data ->> '$.op', 'step') = 'step'
+
+-- piece: run_told
+-- Members of a JSON object that tell what the run `x` was and which steps it has done. With its input they take about x.room
+-- bytes at most: of the steps the first that fit are told, and steps_cut says that there are more.
+(SELECT '"workflow":' || json_quote(w.name) || ',"key":' || json_quote(r.key) || ',"subject":' || json_quote(r.subject)
+        || ',"input":' || coalesce(r.input, 'null') || ',"steps":['
+        || coalesce((SELECT group_concat(f.step, ',')
+                       FROM (SELECT d.step, sum(length(CAST(d.step AS BLOB)) + 1) OVER (ORDER BY d.seq) AS so_far
+                               FROM (SELECT e.seq,
+                                            -- include: step_told
+                                            AS step
+                                     -- include: steps_done
+                                    ) d
+                              ORDER BY d.seq) f
+                      WHERE f.so_far <= x.room - coalesce(length(CAST(r.input AS BLOB)), 0)), '')
+        || ']'
+        || CASE WHEN (SELECT sum(length(CAST(
+                                 -- include: step_told
+                                 AS BLOB)) + 1)
+                      -- include: steps_done
+                     ) > x.room - coalesce(length(CAST(r.input AS BLOB)), 0)
+                THEN ',"steps_cut":true' ELSE '' END
+   FROM run r JOIN workflow w ON w.id = r.workflow_id
+  WHERE r.tenant_id = x.tenant AND r.id = x.run)
+
+-- name: tell_starts
+-- Adds to the input of runs that were started because another one ended what that run was and did. What is there already is
+-- an object with a member at least. After insert_runs and insert_events. Served by the primary keys of run and event.
+-- Serves: dead letters, cancel.
+-- takes: rows (tenant int, id uuid, told uuid, room bigint)
+-- gives: nothing
+UPDATE run SET input = substr(input, 1, length(input) - 1) || ',' || (
+       SELECT
+              -- include: run_told
+         FROM (SELECT ?1 AS tenant, ?3 AS run, ?4 AS room) x) || '}'
+ WHERE tenant_id = ?1 AND id = ?2;
 
 -- name: watch_run
 -- Marks an unfinished run so that its end (1) or every event (2) is told. Served by the primary key of run. Serves:

@@ -1,21 +1,27 @@
 -- name: insert_outbox
 -- Events that leave the system, in the order of the run's journal, with a delivery for each subscription that wants them;
 -- the runs that deliver are made due and their lanes given back. What nobody wants counts as published. The engine's own
--- events are written only if they are wanted, and if what they tell of was written by this flush: that the run failed
--- with this version, that there is this dead letter. seq null: the run's last. Serves: commit, trigger with an initial
--- transition.
--- takes: rows (id uuid, tenant int, run uuid, seq bigint, type text, payload text, failed_version bigint, letter uuid)
+-- events are written only if they are wanted, and if what they tell of was written by this flush: that the run failed, or was
+-- cancelled, with this version, that there is this dead letter. What tells of an end tells, within room bytes, what the run was
+-- and did. seq null: the run's last. Serves: commit, trigger with an initial transition, cancel.
+-- takes: rows (id uuid, tenant int, run uuid, seq bigint, type text, payload text, ended_version bigint, letter uuid,
+--   room bigint)
 -- gives: (lane int, run_at bigint)
 INSERT INTO outbox (id, tenant_id, run_id, seq, type, payload, created_at, published_at)
-SELECT ?1, ?2, ?3, coalesce(?4, r.event_seq), ?5, ?6, holdfast_now(), CASE WHEN NOT w.wanted THEN holdfast_now() END
+SELECT ?1, ?2, ?3, coalesce(?4, r.event_seq), ?5,
+       CASE WHEN ?7 IS NULL THEN ?6
+            ELSE substr(?6, 1, length(?6) - 1) || ',' ||
+                 -- include: run_told
+                 || '}' END, holdfast_now(), CASE WHEN NOT w.wanted THEN holdfast_now() END
   FROM run r
+ CROSS JOIN (SELECT ?2 AS tenant, ?3 AS run, ?9 AS room) x
  CROSS JOIN (SELECT EXISTS (SELECT 1 FROM subscription s WHERE s.tenant_id = ?2 AND
         EXISTS (SELECT 1 FROM json_each(s.filter) p
                 WHERE (substr(p.value, 1, 9) = 'holdfast.') = (substr(?5, 1, 9) = 'holdfast.')
                   AND (p.value = ?5 OR (substr(p.value, -1) = '*'
                                         AND substr(?5, 1, length(p.value) - 1) = substr(p.value, 1, length(p.value) - 1))))) AS wanted) w
  WHERE r.tenant_id = ?2 AND r.id = ?3 AND (w.wanted OR substr(?5, 1, 9) <> 'holdfast.')
-   AND (?7 IS NULL OR (r.version = ?7 AND r.status = 5))
+   AND (?7 IS NULL OR (r.version = ?7 AND r.status = CASE ?5 WHEN 'holdfast.run.cancelled' THEN 6 ELSE 5 END))
    AND (?8 IS NULL OR EXISTS (SELECT 1 FROM dead_letter l WHERE l.tenant_id = ?2 AND l.id = ?8))
 ON CONFLICT DO NOTHING;
 INSERT INTO delivery (subscription_id, position, outbox_id)

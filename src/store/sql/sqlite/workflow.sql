@@ -18,7 +18,7 @@ RETURNING id;
 -- takes: one (tenant int, name text, mask int, max_attempts int, retry_base bigint, retry_cap bigint, lease bigint,
 --   timeout bigint, retention bigint, dead_letter text, definition text, paused bool, max_running int, rate_count int,
 --   rate_interval bigint, rate_burst int, key_max_running int, key_rate_count int, key_rate_interval bigint,
---   key_rate_burst int, fit_within bigint)
+--   key_rate_burst int, fit_within bigint, on_cancel text, children text)
 -- gives: (lane int)
 UPDATE workflow
    SET max_attempts = CASE WHEN ?3 & 1 THEN ?4 ELSE max_attempts END,
@@ -43,6 +43,8 @@ UPDATE workflow
        key_rate_interval = CASE WHEN ?3 & 4096 THEN ?19 ELSE key_rate_interval END,
        key_rate_burst = CASE WHEN ?3 & 4096 THEN ?20 ELSE key_rate_burst END,
        fit_within   = CASE WHEN ?3 & 8192 THEN ?21 ELSE fit_within END,
+       on_cancel    = CASE WHEN ?3 & 16384 THEN ?22 ELSE on_cancel END,
+       children     = CASE WHEN ?3 & 32768 THEN ?23 ELSE children END,
        updated_at   = holdfast_now()
  WHERE tenant_id = ?1 AND name = ?2
 RETURNING lane;
@@ -56,7 +58,7 @@ RETURNING lane;
 --   retention bigint, dead_letter text, definition text, created_at bigint, updated_at bigint, due bigint,
 --   delayed bigint, parked bigint, leased bigint, failed bigint, max_running int, rate_count int, rate_interval bigint,
 --   rate_burst int, key_max_running int, key_rate_count int, key_rate_interval bigint, key_rate_burst int,
---   fit_within bigint)
+--   fit_within bigint, on_cancel text, children text)
 SELECT w.name, w.paused, w.max_attempts, w.retry_base, w.retry_cap, w.lease, w.timeout,
        w.retention, w.dead_letter, w.definition, w.created_at, w.updated_at,
        -- include: due_count
@@ -81,7 +83,8 @@ SELECT w.name, w.paused, w.max_attempts, w.retry_base, w.retry_cap, w.lease, w.t
        ,
        nullif(w.max_running, 2147483647),
        w.rate_count, w.rate_interval, w.rate_burst, w.key_max_running, w.key_rate_count, w.key_rate_interval, w.key_rate_burst,
-       w.fit_within
+       w.fit_within,
+       w.on_cancel, coalesce(w.children, 'leave')
   FROM workflow w
  WHERE w.tenant_id = ?1 AND (?3 IS NULL OR w.name = ?3)
    AND (?4 IS NULL OR (w.name >= ?4 AND w.name < ?5))

@@ -128,6 +128,135 @@ BEGIN
     END LOOP;
 END $$;
 
+-- ---- What follows from an end ----
+
+-- What follows from the end of a run: a workflow that is started when one is cancelled, what becomes of children that are
+-- still at work, and what is told of it.
+ALTER TABLE holdfast.workflow ADD COLUMN IF NOT EXISTS on_cancel text; -- the workflow started when a run is cancelled
+ALTER TABLE holdfast.workflow ADD COLUMN IF NOT EXISTS children text;  -- cancel, fail; null: leave
+ALTER TABLE holdfast.run ADD COLUMN IF NOT EXISTS has_children boolean; -- it has started children; null: it has not
+
+CREATE OR REPLACE VIEW holdfast.workflows WITH (security_invoker = true) AS
+SELECT t.name AS tenant, w.name, w.paused, w.max_attempts, holdfast.as_interval(w.retry_base) AS retry_base,
+       holdfast.as_interval(w.retry_cap) AS retry_cap, holdfast.as_interval(w.lease) AS lease,
+       holdfast.as_interval(w.timeout) AS timeout, holdfast.as_interval(w.retention) AS retention, w.dead_letter,
+       w.definition, holdfast.as_time(w.created_at) AS created_at, holdfast.as_time(w.updated_at) AS updated_at,
+       (SELECT count(*) FROM holdfast.run r
+         WHERE r.lane IN (SELECT holdfast.lanes_of(w.id))
+           AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
+           AND r.status IN (0, 2) AND r.run_at <= holdfast.now()) AS due,
+       (SELECT count(*) FROM holdfast.run r
+         WHERE r.lane IN (SELECT holdfast.lanes_of(w.id))
+           AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
+           AND r.status IN (0, 2) AND r.run_at > holdfast.now()) AS delayed,
+       (SELECT count(*) FROM holdfast.run r
+         WHERE r.lane IN (SELECT holdfast.lanes_of(w.id))
+           AND r.status <= 3 AND r.deleted_at IS NULL AND r.run_at IS NOT NULL
+           AND r.status = 1) AS leased,
+       (SELECT count(*) FROM holdfast.run r
+         WHERE r.workflow_id = w.id AND r.status = 5 AND r.deleted_at IS NULL) AS failed,
+       nullif(w.max_running, 2147483647) AS max_running, w.rate_count, holdfast.as_interval(w.rate_interval) AS rate_interval,
+       w.rate_burst, w.key_max_running, w.key_rate_count, holdfast.as_interval(w.key_rate_interval) AS key_rate_interval,
+       w.key_rate_burst, w.on_cancel, w.children
+  FROM holdfast.workflow w
+  JOIN holdfast.tenant t ON t.id = w.tenant_id;
+
+-- A journal line of a step as those are told of it who learn how its run ended; null: it is no step of the handler's, but a
+-- wait or the like. What JSON allows and PostgreSQL's text does not, \u0000, is replaced.
+CREATE OR REPLACE FUNCTION holdfast.step_told(step text, status text, data text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+    parsed json;
+BEGIN
+    BEGIN
+        parsed := coalesce(data, '{}')::json;
+        PERFORM parsed->>'op', parsed->'output';
+    EXCEPTION WHEN others THEN
+        BEGIN
+            parsed := replace(data, '\u0000', '\ufffd')::json;
+            PERFORM parsed->>'op', parsed->'output';
+        EXCEPTION WHEN others THEN
+            parsed := '{}';
+        END;
+    END;
+    IF coalesce(parsed->>'op', 'step') <> 'step' THEN
+        RETURN NULL;
+    END IF;
+    RETURN '{"name":' || to_json(step) || ',"status":' || to_json(status) || ',"output":'
+           || coalesce((parsed->'output')::text, 'null') || '}';
+END $$;
+
+-- Members of a JSON object that tell what a run was and which steps it has done. With its input they take about `room` bytes at
+-- most: of the steps the first that fit are told, and steps_cut says that there are more.
+CREATE OR REPLACE FUNCTION holdfast.run_told(tenant_no int, told uuid, room bigint) RETURNS text LANGUAGE sql STABLE AS $$
+SELECT '"workflow":' || to_json(w.name) || ',"key":' || coalesce(to_json(r.key)::text, 'null')
+       || ',"subject":' || coalesce(to_json(r.subject)::text, 'null') || ',"input":' || coalesce(r.input, 'null')
+       || ',"steps":[' || coalesce(s.steps, '') || ']' || CASE WHEN s.cut THEN ',"steps_cut":true' ELSE '' END
+  FROM holdfast.run r
+  JOIN holdfast.workflow w ON w.id = r.workflow_id
+ CROSS JOIN LATERAL (
+    SELECT string_agg(f.step, ',' ORDER BY f.seq) FILTER (WHERE f.so_far <= $3 - coalesce(octet_length(r.input), 0)) AS steps,
+           bool_or(f.so_far > $3 - coalesce(octet_length(r.input), 0)) AS cut
+      FROM (SELECT d.seq, d.step, sum(octet_length(d.step) + 1) OVER (ORDER BY d.seq) AS so_far
+              FROM (SELECT e.seq, holdfast.step_told(e.step, e.name, e.data) AS step
+                      FROM holdfast.event e
+                     WHERE e.run_id = r.id AND e.tenant_id = r.tenant_id AND e.kind = 2 AND e.name = 'succeeded') d
+             WHERE d.step IS NOT NULL) f) s
+ WHERE r.tenant_id = $1 AND r.id = $2
+$$;
+
+-- Starts the chore that cancels the children of a run, and tells subscriptions of its cancel: then `told` is the status that the
+-- run had.
+CREATE OR REPLACE FUNCTION holdfast.start_cancel_children(tenant_no int, cancelled uuid, told text) RETURNS void
+    LANGUAGE plpgsql AS $$
+DECLARE
+    chore CONSTANT text := 'holdfast.cancel_children';
+    flow    record;
+    now     bigint := holdfast.now();
+    new_run uuid := holdfast.new_id();
+BEGIN
+    WITH made AS (
+        INSERT INTO holdfast.workflow AS w (tenant_id, name) VALUES (tenant_no, chore)
+        ON CONFLICT (tenant_id, name) DO NOTHING
+        RETURNING w.id, w.tenant_id, w.lane
+    )
+    INSERT INTO holdfast.lane (id, tenant_id, workflow_id) SELECT m.lane, m.tenant_id, m.id FROM made m;
+    SELECT w.id, w.lane, w.timeout, w.definition_hash INTO flow
+      FROM holdfast.workflow w WHERE w.tenant_id = tenant_no AND w.name = chore;
+    INSERT INTO holdfast.run (tenant_id, id, workflow_id, lane, run_at, timeout_at, max_attempts, input, actor, event_seq,
+                              created_at, updated_at, definition_hash)
+    VALUES (tenant_no, new_run, flow.id, flow.lane, now, now + flow.timeout, 1000000,
+            format('{"run":"%s"%s}', cancelled, ',"tell":' || to_json(told)), session_user, 1, now, now, flow.definition_hash);
+    PERFORM holdfast.journal(tenant_no, new_run, 1, 1, 0, 'created', session_user, NULL);
+    PERFORM holdfast.wake_lane(flow.lane, now, '!workflows');
+END $$;
+
+-- Starts the workflow that is told of cancelled runs, where there is one: never for its own, which would not end.
+CREATE OR REPLACE FUNCTION holdfast.start_on_cancel(tenant_no int, cancelled uuid, status text, reason text)
+    RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    flow    record;
+    now     bigint := holdfast.now();
+    new_run uuid := holdfast.new_id();
+BEGIN
+    SELECT f.id, f.lane, f.timeout, f.definition_hash, r.version, r.trace INTO flow
+      FROM holdfast.run r
+      JOIN holdfast.workflow w ON w.id = r.workflow_id AND w.on_cancel <> w.name
+      JOIN holdfast.workflow f ON f.tenant_id = tenant_no AND f.name = w.on_cancel
+     WHERE r.tenant_id = tenant_no AND r.id = cancelled;
+    IF flow.id IS NULL THEN
+        RETURN;
+    END IF;
+    INSERT INTO holdfast.run (tenant_id, id, workflow_id, lane, key, run_at, timeout_at, input, trace, actor, event_seq,
+                              created_at, updated_at, definition_hash)
+    VALUES (tenant_no, new_run, flow.id, flow.lane, format('on-cancel:%s:%s', cancelled, flow.version), now,
+            now + flow.timeout,
+            format('{"run":"%s","status":"%s","reason":%s,', cancelled, status, coalesce(to_json(reason)::text, 'null'))
+                || holdfast.run_told(tenant_no, cancelled, 1048576 - 4096) || '}',
+            flow.trace, session_user, 1, now, now, flow.definition_hash);
+    PERFORM holdfast.journal(tenant_no, new_run, 1, 1, 0, 'created', session_user, NULL);
+    PERFORM holdfast.wake_lane(flow.lane, now);
+END $$;
+
 -- ---- Runs of the engine's own ----
 
 -- Schedules and subscriptions are ended by calls of their own, which a client role has not.
@@ -143,6 +272,7 @@ DECLARE
     tenant_no int;
     target    record;
     now       bigint := holdfast.now();
+    wanted    boolean;
 BEGIN
     PERFORM holdfast.check_label('reason', reason, 2000);
     PERFORM holdfast.check_range('expected_revision', expected_revision, 0, 2147483647);
@@ -186,9 +316,12 @@ BEGIN
     IF target.parent IS NOT NULL THEN
         PERFORM holdfast.mail_parent_of_cancelled(tenant_no, run, target.workflow, target.key, target.parent);
     END IF;
-    IF EXISTS (SELECT 1 FROM holdfast.run c WHERE c.tenant_id = tenant_no AND c.parent = cancel.run
-                  AND c.parent IS NOT NULL AND c.status <= 3) THEN
-        PERFORM holdfast.start_cancel_children(tenant_no, run);
+    PERFORM holdfast.start_on_cancel(tenant_no, run, holdfast.status_name(target.status), reason);
+    wanted := EXISTS (SELECT 1 FROM holdfast.subscription s
+                       WHERE s.tenant_id = tenant_no AND holdfast.event_wanted(s.filter, 'holdfast.run.cancelled'));
+    IF wanted OR EXISTS (SELECT 1 FROM holdfast.run c WHERE c.tenant_id = tenant_no AND c.parent = cancel.run
+                            AND c.parent IS NOT NULL AND c.status <= 3) THEN
+        PERFORM holdfast.start_cancel_children(tenant_no, run, CASE WHEN wanted THEN holdfast.status_name(target.status) END);
     END IF;
     IF target.status = 1 THEN
         PERFORM pg_notify('holdfast_wake', CASE WHEN target.slot IS NULL THEN '' ELSE (-target.lane)::text END || '!leases');
