@@ -1180,7 +1180,8 @@ export class Context {
         if (this.#over)
             return;
         const open = [...this.#open].map((call) => `"${call.full}" (${call.op})`);
-        const forgotten = [...this.#forgotten.values()].map(({ name, error }) => (error ? `${name}, which failed: ${say(error)}` : name));
+        const forgotten = [...this.#forgotten.values()].map(({ name, error }) =>
+            (error ? `${name}, which failed: ${say(error)}` : name));
         const names = [...new Set([...open, ...forgotten])];
         const entry = this.#memory.unmet;
         if (names.length)
@@ -1398,8 +1399,8 @@ export class Context {
         const deferred = error instanceof RetryAfter &&
             (!limits(retryAfterLimit) || until <= since + retryAfterLimit * 1e6);
         if (deferred || (!(error instanceof PermanentError) && attempt <= retries)) {
-            this.#worker.log(`holdfast: run ${this.runId}, step "${call.full}" ${deferred ? 'is put off' : 'failed'} in attempt ` +
-                `${attempt}: ${trace(error)}`);
+            this.#worker.log(`holdfast: run ${this.runId}, step "${call.full}" ${deferred ? 'is put off' : 'failed'} ` +
+                `in attempt ${attempt}: ${trace(error)}`);
             if (this.#over)
                 throw this.#over;
             const counted = deferred ? { attempt: attempt - 1, deferred: since } : { attempt };
@@ -1429,7 +1430,8 @@ export class Context {
         const { call: promise, resolve, reject } = Call.make(() => this.#forgotten.delete(promise));
         const { call: wrong, reject: refused } = Call.make();
         if (typeof calls !== 'object' || calls === null || typeof calls.then === 'function') {
-            refused(this.#misuse('bad_call', 'ctx.all takes an array of calls, or an object: ctx.all([ctx.step(…), ctx.step(…)])'));
+            refused(this.#misuse('bad_call',
+                'ctx.all takes an array of calls, or an object: ctx.all([ctx.step(…), ctx.step(…)])'));
             return wrong;
         }
         this.#forgotten.set(promise, { name: 'ctx.all' });
@@ -1616,8 +1618,8 @@ export class Context {
         return this.#begin('children_wait', name, above, () => {
             this.#checkCall('children_wait', name, options, known, ['timeout']);
             const { waitFor = 'all' } = options;
-            if (!['all', 'any', 'all_or_failure'].includes(waitFor) || !Array.isArray(runs) || new Set(runs).size !== runs.length ||
-                runs.some((run) => typeof run !== 'string'))
+            if (!['all', 'any', 'all_or_failure'].includes(waitFor) || !Array.isArray(runs) ||
+                new Set(runs).size !== runs.length || runs.some((run) => typeof run !== 'string'))
                 throw this.#misuse('bad_call', `"${name}": children are waited for once each, by their ids: all, any or ` +
                     'all_or_failure');
         }, async (call) => answer(await this.#ended(call, runs, options)), true);
@@ -1866,7 +1868,8 @@ export class Worker {
      * back; `prefixes`: only handlers whose names begin with one of them (default: WORKER_TYPE_PREFIXES). */
     constructor(client, options = {}) {
         checkOptions('new Worker()', options, ['name', 'concurrency', 'stopLimit', 'prefixes', 'log']);
-        const { name, concurrency = 4, stopLimit = 30, prefixes = process.env.WORKER_TYPE_PREFIXES, log = console.error } = options;
+        const { name, concurrency = 4, stopLimit = 30, log = console.error } = options;
+        const { prefixes = process.env.WORKER_TYPE_PREFIXES } = options;
         if (typeof client?.ask !== 'function')
             throw new TypeError('a worker needs a client: new Worker(new Client("http://127.0.0.1:8420"))');
         if (!Number.isInteger(concurrency) || concurrency < 1)
@@ -2080,8 +2083,9 @@ export class Worker {
         const handler = this.#find(ctx.workflow);
         if (!handler)
             return GIVE_BACK;
-        const playing = place.run({ ctx, step: null }, async () => plain(await handler(ctx, ctx.run.input),
-            "the handler's result cannot be written as JSON")).then((result) => ({ result }), (error) => ({ error, failed: true }));
+        const called = place.run({ ctx, step: null }, async () => plain(await handler(ctx, ctx.run.input),
+            "the handler's result cannot be written as JSON"));
+        const playing = called.then((result) => ({ result }), (error) => ({ error, failed: true }));
         const outcome = await Promise.race([playing, ctx.lost]);
         if (!outcome)
             this.abandon(Promise.allSettled([playing, ...ctx.works]));

@@ -223,7 +223,9 @@ await worker.run();
 def a_rolling_deploy_costs_no_run(scene):
     scene.client.put("/v1/workflows/order.v1", {})
     old = scene.program("old", DEPLOYED, "old", "0")
-    get = lambda run: scene.client.get(f"/v1/runs/{run}").json
+    def get(run):
+        return scene.client.get(f"/v1/runs/{run}").json
+
     before = scene.client.trigger("order.v1")
     wait_until(lambda: get(before)["status"] == "waiting", "the old code has begun one")
     check(old.stop() == 0, old.said())
