@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The protocol of remote workers, spoken by hand. B8."""
 
+import json
 import signal
 import socket
 import struct
@@ -334,6 +335,32 @@ def threads_that_are_stuck_are_seen(server, hand):
     check(stuck() == [("default/w1", 1)], stuck())
     hand.work("heartbeat", {"runs": [], "stuck": 0})
     check(stuck() == [("default/w1", 0)] and "stuck" not in server.program("workers").stdout, "none")
+
+
+@case
+def a_trigger_just_after_a_join_finds_its_workflow(server, hand):
+    def trigger_at_once(other):
+        for i in range(10):
+            name = f"new{other.port}.v{i}"
+            check(hand.work("join", {"workflows": [name]}).status == 204, "joined")
+            answer = other.post("/v1/runs", {"workflow": name})
+            check(answer.status == 201, answer.text)
+
+    trigger_at_once(Client(server.port))
+    if KIND == "postgres":
+        with Server(server.process.errors.parent, server.url, name="beside") as beside:
+            trigger_at_once(Client(beside.port))
+
+
+@case
+def a_token_to_work_with_sets_up_what_it_joins_with_and_nothing_else(server, hand):
+    made = server.program("--json", "token", "create", "w", "--role", "work").stdout
+    worker = Hand(server.port, headers={"Authorization": f"Bearer {json.loads(made)['secret']}"})
+    settings = {"settings": {"new.v1": {"max_attempts": 7}}, "schedules": {"s": {"workflow": "new.v1", "cron": "@daily"}}}
+    check(worker.work("join", {"workflows": ["new.v1"], **settings}).status == 204, "joined")
+    check(worker.get("/v1/workflows/new.v1").json["max_attempts"] == 7, "set")
+    check(worker.put("/v1/workflows/new.v1", {"max_attempts": 9}).status == 403, "not by itself")
+    check(worker.put("/v1/schedules/s", {"workflow": "new.v1", "cron": "@daily"}).status == 403, "not by itself")
 
 
 @case
