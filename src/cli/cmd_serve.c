@@ -8,11 +8,16 @@
 #include "util/error.h"
 #include "util/thread.h"
 
+#include <errno.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
+
+#define REGISTERED_WITHIN 10 /* seconds */
 
 static struct {
     const char *listen;
@@ -89,6 +94,8 @@ static void block_signals(void)
 
 struct working {
     struct cli_work work;
+    struct cli_log *log;
+    sem_t underway; /* it is registered, or has ended */
     pthread_t thread;
     bool started;
     hf_code code;
@@ -103,13 +110,34 @@ static void *work_main(void *arg)
     working->code = hf_worker_run(working->work.worker, &working->err);
     if (working->code != HF_OK)
         kill(getpid(), SIGTERM);
+    sem_post(&working->underway);
     return NULL;
+}
+
+static void observe(const hf_worker_event *event, void *arg)
+{
+    struct working *working = arg;
+    cli_worker_log(event, working->log);
+    if (event->kind == HF_WORKER_STARTED)
+        sem_post(&working->underway);
+}
+
+/* Whoever triggers a run as soon as the server says that it is there finds its workflows. A store that is away keeps nobody. */
+static void await_worker(struct working *working)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += REGISTERED_WITHIN;
+    while (working->started && sem_timedwait(&working->underway, &until) != 0 && errno == EINTR)
+        ;
 }
 
 static hf_code start_working(struct working *working, struct cli_session *session,
                              struct cli_log *log, hf_error *err)
 {
-    hf_code code = cli_work_new(&working->work, session, log, true, err);
+    working->log = log;
+    sem_init(&working->underway, 0, 0);
+    hf_code code = cli_work_new(&working->work, session, observe, working, true, err);
     if (code == HF_OK)
         code = hf__thread_start(&working->thread, work_main, working, err);
     working->started = code == HF_OK;
@@ -191,6 +219,7 @@ static int serve(struct cli_session *session, int count, char **operands)
     if (code == HF_OK && !args.no_worker)
         code = start_working(&working, session, &log, &err);
     if (code == HF_OK) {
+        await_worker(&working);
         greet(session, server);
         wait_for_signal();
     }

@@ -80,7 +80,7 @@ static int work(struct cli_session *session)
     struct cli_work work;
     struct hf__server *metrics = NULL;
     hf_error err = { 0 };
-    hf_code code = cli_work_new(&work, session, &log, false, &err);
+    hf_code code = cli_work_new(&work, session, cli_worker_log, &log, false, &err);
     if (code != HF_OK)
         return cli_fail(session, &err);
     code = serve_metrics(&metrics, session, &err);

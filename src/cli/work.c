@@ -146,7 +146,7 @@ static hf_code add_exec(const struct cli_session *session, hf_worker *worker, co
     return code;
 }
 
-static hf_worker_options worker_options(struct cli_log *log)
+static hf_worker_options worker_options(hf_worker_observer observer, void *arg)
 {
     hf_worker_options chosen = HF_WORKER_OPTIONS_INIT;
     chosen.name = args.name;
@@ -158,8 +158,8 @@ static hf_worker_options worker_options(struct cli_log *log)
     chosen.poll = args.poll;
     chosen.stop_limit = args.stop_limit;
     chosen.no_dispatch = args.no_dispatch;
-    chosen.observer = cli_worker_log;
-    chosen.observer_arg = log;
+    chosen.observer = observer;
+    chosen.observer_arg = arg;
     return chosen;
 }
 
@@ -204,10 +204,10 @@ void cli_work_free(struct cli_work *work)
     *work = (struct cli_work){ 0 };
 }
 
-hf_code cli_work_new(struct cli_work *out, struct cli_session *session, struct cli_log *log,
-                     bool chores_only, hf_error *err)
+hf_code cli_work_new(struct cli_work *out, struct cli_session *session, hf_worker_observer observer,
+                     void *arg, bool chores_only, hf_error *err)
 {
-    hf_worker_options chosen = worker_options(log);
+    hf_worker_options chosen = worker_options(observer, arg);
     chosen.chores_only = chores_only;
     *out = (struct cli_work){ .words = hf__calloc(args.execs.count + 1, sizeof *out->words) };
     hf_code code =

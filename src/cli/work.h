@@ -24,9 +24,9 @@ struct cli_work {
     char ***words; /* of the commands, as long as the worker */
 };
 
-/* `log` must live as long as the worker. `chores_only`: it may have nothing to run but the engine's own work. */
-hf_code cli_work_new(struct cli_work *out, struct cli_session *session, struct cli_log *log,
-                     bool chores_only, hf_error *err) HF_MUST_CHECK;
+/* `arg` must live as long as the worker. `chores_only`: it may have nothing to run but the engine's own work. */
+hf_code cli_work_new(struct cli_work *out, struct cli_session *session, hf_worker_observer observer,
+                     void *arg, bool chores_only, hf_error *err) HF_MUST_CHECK;
 void cli_work_free(struct cli_work *work);
 
 #endif

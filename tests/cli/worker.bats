@@ -239,3 +239,11 @@ serves()
     [[ "$output" =~ attempt\ +1\ of\ 1 ]]
     [[ "$output" == *"attempts_exhausted"* ]]
 }
+
+@test "a server says that it listens when its worker is registered, and its workflows exist" {
+    "$program" serve --listen 127.0.0.1:0 --exec 'late.v1=cat' >served 2>worker.log 3>&- &
+    worker_pid=$!
+    wait_until grep -q Listening served
+    [ "$(holdfast workers --live --json | jq -r '.serves[]')" = late.v1 ]
+    [ "$(result_of late.v1 7)" = 7 ]
+}
