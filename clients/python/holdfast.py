@@ -72,7 +72,7 @@ CODE_LIMIT = 200     # bytes of an error's code
 MICRO = 1_000_000
 MAIL_MOST = 100_000  # pieces that a claim brings
 BEAT_MOST = 1000     # runs that one heartbeat may name
-SERVER_KNOWS_UNFIT = SERVER_KNOWS_STUCK = False
+SERVER_KNOWS_UNFIT = False
 GIVE_BACK = {"path": "commit", "turn": "give_back"}
 Seconds = Union[float, timedelta]
 
@@ -800,11 +800,14 @@ class Context:
             raise RunLost(f'the attempt of the step "{attempt.call.full}" is over')
         self._check_held()
 
-    def _check_held(self) -> None:
+    def _mind_deadline(self) -> None:
         if not self._over and self._claim["deadline_us"] and self._now() >= self._claim["deadline_us"]:
             self._lose(RunLost("the deadline has passed", {
                 "path": "fail", "permanent": True, "code": "deadline_exceeded",
                 "message": "the run's deadline passed while it was worked on"}))
+
+    def _check_held(self) -> None:
+        self._mind_deadline()
         if self._over:
             raise self._over.with_traceback(None)
 
@@ -822,6 +825,10 @@ class Context:
 
     def _mismatch(self, message: str) -> None:
         self._spoil(HistoryMismatch(message))
+
+    def _close(self) -> None:
+        """The handler has ended: threads that it left behind change nothing any more."""
+        self._over = self._over or RunLost("the handler has ended")
 
     def _spoil(self, error: PermanentError) -> None:
         if not self._over:
@@ -2063,6 +2070,7 @@ class Worker:
         self._held: Dict[int, Context] = {}        # by id(context)
         self._runners: Set[threading.Thread] = set()
         self._stuck = 0                            # threads that were written off and are not back
+        self._stuck_told = 0                       # what the server knows of them
         self._change = threading.Condition()       # guards _held, _runners, _stuck
         self._slots = threading.Semaphore(concurrency)
         self._turns: "queue.SimpleQueue[Context]" = queue.SimpleQueue()
@@ -2268,6 +2276,7 @@ class Worker:
     def _count_stuck(self, change: int) -> None:
         with self._change:
             self._stuck += change
+            self._change.notify_all()
 
     def _find(self, workflow: str) -> Optional[Handler]:
         best = max((name for name in self._served if name == workflow or
@@ -2280,8 +2289,9 @@ class Worker:
         if not handler:
             return GIVE_BACK
         try:
-            result = ctx._call_handler(handler)
-            return {"path": "commit", "turn": "succeed", "result": _plain(result, "what the handler returned")}
+            result = _plain(ctx._call_handler(handler), "what the handler returned")
+            ctx._close()
+            return {"path": "commit", "turn": "succeed", "result": result}
         except BaseException as raised:  # pylint: disable=broad-except
             error = raised
         finally:
@@ -2290,26 +2300,25 @@ class Worker:
                 LOG.error("run %s: a process that its handler forked off came back from it, and ends here", ctx.run_id)
                 os._exit(70)
         over = ctx._over  # whatever the handler has made of it
+        ctx._close()
         if isinstance(over, (Suspended, RunLost)):
             return getattr(over, "end", None)
         if isinstance(over, HistoryMismatch) and SERVER_KNOWS_UNFIT:
             LOG.warning("run %s (%s) waits for a worker that fits: %s", ctx.run_id, ctx.workflow, over)
             return {"path": "unfit", "message": _say(over)[:4000]}
-        if over:
-            error = over.with_traceback(ctx._over_at)
-        return self._failure(ctx, error)
+        return self._failure(ctx, over, ctx._over_at) if over else self._failure(ctx, error, error.__traceback__)
 
     @staticmethod
-    def _failure(ctx: Context, error: BaseException) -> Dict[str, Any]:
-        _strip(error)
-        shown: BaseException = error
+    def _failure(ctx: Context, error: BaseException, where: Optional[types.TracebackType]) -> Dict[str, Any]:
+        frames, shown = _frames(where), _strip(error)
         if isinstance(error, StepFailed) and error.step in ctx._causes:  # the handler's way to the step, then the step's own
             shown = ctx._causes[error.step]
-            shown.__traceback__ = _trace_of(_frames(error.__traceback__) + _frames(shown.__traceback__))
+            frames += _frames(shown.__traceback__)
+        told = (type(shown), shown, _trace_of(frames))
         if not isinstance(error, RetryAfter):
-            LOG.error("run %s (%s) failed in attempt %d", ctx.run_id, ctx.workflow, ctx.attempt, exc_info=shown)
+            LOG.error("run %s (%s) failed in attempt %d", ctx.run_id, ctx.workflow, ctx.attempt, exc_info=told)
         about = {"code": _code(error), "message": _say(error)[:4000]}
-        trace = _clean("".join(traceback.format_exception(type(shown), shown, shown.__traceback__)).rstrip())[-TRACE_LIMIT:]
+        trace = _clean("".join(traceback.format_exception(*told)).rstrip())[-TRACE_LIMIT:]
         known = {"attempt": ctx.attempt, **about, "step": error.step if isinstance(error, StepFailed) else None,
                  "details": _details(error), "trace": trace}
         end: Dict[str, Any] = {"path": "fail", **about,
@@ -2370,10 +2379,7 @@ class Worker:
             time.sleep(min(0.5, GRACE / 4))
 
     def _tend_to(self, ctx: Context) -> None:
-        try:
-            ctx._check_held()
-        except BaseException:  # pylint: disable=broad-except
-            pass
+        ctx._mind_deadline()
         runner = ctx._runner
         if not runner:
             return
@@ -2403,8 +2409,14 @@ class Worker:
         due = 0.0
         while True:
             with self._change:
-                self._change.wait_for(lambda: self._held)
+                self._change.wait_for(lambda: self._held or self._stuck != self._stuck_told)
                 held = list(self._held.values())
+            if self._stuck != self._stuck_told:  # nobody waits for a run to tell that
+                self._beat_for([], LONGEST_BEAT)
+            if not held:
+                time.sleep(LONG_ENOUGH if self._stuck == self._stuck_told else 1)
+                continue
+            with self._change:
                 pause = min(LONGEST_BEAT, min(ctx._claim["lease_us"] for ctx in held) / MICRO / 3)
                 rest = max(due, min(ctx._claimed for ctx in held)) + pause - time.monotonic()
                 if rest > 0:
@@ -2419,9 +2431,11 @@ class Worker:
     def _beat_for(self, held: List[Context], patience: float) -> None:
         """A connection that went silent shall not cost the leases: there is time for the next beat, on another one."""
         runs = [{"id": c.run_id, "version": c.run["version"], "lease_us": c._claim["lease_us"]} for c in held]
-        body = {"worker": self.name, "runs": runs, **({"stuck": self._stuck} if SERVER_KNOWS_STUCK else {})}
+        stuck = self._stuck
         try:
-            answer = self.client.ask("POST", "/work/heartbeat", body, timeout=patience)
+            answer = self.client.ask("POST", "/work/heartbeat", {"worker": self.name, "runs": runs, "stuck": stuck},
+                                     timeout=patience)
+            self._stuck_told = stuck
             self._let_in()
             for ctx, item in zip(held, answer["items"]):
                 if item["code"] == "cancelled":

@@ -271,20 +271,40 @@ def what_was_called_instead_of_handed_over_fails_the_run_for_good(scene):
 def a_step_past_its_limit_fails_and_its_run_goes_on(scene):
     worker = scene.worker(hands=1)
     run = scene.client.trigger("hangs.v1")
+    scene.is_noted(f"{run} goes on")
+    check(scene.lines() == [f"{run} hangs", f"{run} hangs", f"{run} goes on"], scene.lines())
+    scene.happens("free")
+    wait_until(lambda: scene.lines().count(f"{run} left") == 2, "what was left to itself comes back")
+    scene.happens("left")
     check(scene.end(run)["result"] == ["timeout", "the step took longer than its limit of 0.1s"], scene.end(run))
-    check(scene.lines() == [f"{run} hangs"] * 2, scene.lines())
+    events = scene.python.ask("GET", f"/runs/{run}/events")["items"]
+    check("progress" not in [one["name"] for one in events], "what it says then nobody hears")
+    check("is left to itself" in worker.said() and worker.stop() == 0, worker.said())
+
+
+@case
+def async_steps_past_their_limit_fail_whatever_they_wait_in(scene):
+    worker = scene.worker(hands=1)
     end = scene.play("hangs.async.v1")
     check(end["result"] == ["timeout", "timeout"], end)
-    scene.happens("free")
     check(scene.play("healthy.v1", 4)["result"] == 8, "it claims on")
-    check(f"{run} went on" not in scene.lines() and "is left to itself" in worker.said(), worker.said())
+    check(worker.stop() == 0, worker.said())
+
+
+@case
+def a_thread_that_outlives_its_handler_changes_nothing(scene):
+    worker = scene.worker(hands=1)
+    run = scene.client.trigger("afterwards.v1")
+    scene.is_noted(f"{run} left")
+    scene.happens("told")
+    check(scene.end(run)["status"] == "succeeded", scene.end(run))
+    check("progress" not in [one["name"] for one in scene.python.ask("GET", f"/runs/{run}/events")["items"]], "it told nothing")
     check(worker.stop() == 0, worker.said())
 
 
 @case
 def a_handler_that_does_not_leave_its_cancelled_run_loses_its_thread_and_changes_nothing(scene):
-    for name in ("stays.v1", "late.v1"):
-        scene.client.put(f"/v1/workflows/{name}", {"lease": "1s"})
+    scene.client.put("/v1/workflows/stays.v1", {"lease": "1s"})
     worker = scene.worker(hands=1)
     run = scene.client.trigger("stays.v1")
     scene.is_noted(f"{run} stays")
@@ -293,7 +313,10 @@ def a_handler_that_does_not_leave_its_cancelled_run_loses_its_thread_and_changes
     late = scene.client.trigger("stays.v1", timeout="500ms")
     check(scene.end(late)["error_code"] == "deadline_exceeded", scene.end(late))
     check(scene.play("healthy.v1", 4)["result"] == 8, "and another")
+    stuck = lambda: scene.client.get("/v1/workers").json["items"][0]["stuck"]
+    wait_until(lambda: stuck() == 2, "two are stuck")
     scene.happens("free")
+    wait_until(lambda: stuck() == 0, "both are back")
     scene.is_noted(f"{run} left")
     scene.is_noted(f"{late} left")
     check(not [line for line in scene.lines() if "late" in line and "left" not in line and "stays" not in line], scene.lines())
@@ -438,7 +461,7 @@ def a_client_asks_the_next_server_when_one_is_away(scene):
     check([one["status"] for one in (client.pause("idle.v1/a/b?ü"), client.cancel("idle.v1/a/b?ü"))] == ["paused", "cancelled"], run)
     check(client.wait("idle.v1/a/b?ü")["id"] == run, "waited for")
     check([*client.events("idle.v1/a/b?ü")][-1]["name"] == "cancelled", "events")
-    refuses(lambda: client.get("a?wait=1h"), kind=holdfast.HoldfastError)
+    refuses(lambda: client.get(f"{run}?wait=1s"), kind=holdfast.HoldfastError)
     refuses(lambda: client.complete_task("../runs", "x"), kind=holdfast.HoldfastError)
     refuses(lambda: holdfast.Client(nobody).get(run), nobody, "holdfast serve", kind=holdfast.Unavailable)
 

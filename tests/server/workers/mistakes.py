@@ -253,6 +253,7 @@ async def async_fails(ctx, input):
 
     def late():
         failed.wait(60)
+        time.sleep(0.1)  # the handler has ended meanwhile
         return "late"
 
     def fail():
@@ -354,12 +355,16 @@ def hangs(ctx, input):
     def hang():
         note(f"{ctx.run_id} hangs")
         wait_for("free")
-        ctx.progress(99)
-        note(f"{ctx.run_id} went on")
+        try:
+            ctx.progress(99)
+        finally:
+            note(f"{ctx.run_id} left")
 
     try:
         ctx.step("hang", hang, retries=1, backoff=0.01, timeout=0.1)
     except StepFailed as error:
+        note(f"{ctx.run_id} goes on")
+        wait_for("left")
         return [error.code, str(error)]
 
 
@@ -495,6 +500,27 @@ def watched(ctx, input):
         ctx.step("work", work)
     finally:
         note(f"{ctx.run_id} left")
+
+
+@worker.workflow("afterwards.v1", attempts=1)
+def afterwards(ctx, input):
+    """A thread of its own goes on when the handler has ended, and its end is not yet told."""
+    def tell():
+        wait_for("on")
+        try:
+            ctx.progress(99)
+        finally:
+            note(f"{ctx.run_id} left")
+
+    threading.Thread(target=tell).start()
+    end = worker._end
+
+    def end_late(one, body):
+        pathlib.Path(f"{LOG}.on").touch()
+        wait_for("told")
+        end(one, body)
+
+    worker._end = end_late
 
 
 @worker.workflow("restart.v1", attempts=1)
