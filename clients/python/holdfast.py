@@ -72,7 +72,6 @@ CODE_LIMIT = 200     # bytes of an error's code
 MICRO = 1_000_000
 MAIL_MOST = 100_000  # pieces that a claim brings
 BEAT_MOST = 1000     # runs that one heartbeat may name
-SERVER_KNOWS_UNFIT = False
 GIVE_BACK = {"path": "commit", "turn": "give_back"}
 Seconds = Union[float, timedelta]
 
@@ -2303,7 +2302,7 @@ class Worker:
         ctx._close()
         if isinstance(over, (Suspended, RunLost)):
             return getattr(over, "end", None)
-        if isinstance(over, HistoryMismatch) and SERVER_KNOWS_UNFIT:
+        if isinstance(over, HistoryMismatch):
             LOG.warning("run %s (%s) waits for a worker that fits: %s", ctx.run_id, ctx.workflow, over)
             return {"path": "unfit", "message": _say(over)[:4000]}
         return self._failure(ctx, over, ctx._over_at) if over else self._failure(ctx, error, error.__traceback__)

@@ -236,6 +236,28 @@ def an_async_handler_whose_code_has_changed_is_told_of(scene):
 
 
 @case
+def a_run_is_left_to_a_worker_that_it_fits(scene):
+    """C5. One whose history has a version that the code does not know, or a higher one."""
+    scene.client.put("/v1/workflows/ships.v1", {})
+    worker = scene.worker(VERSION="2")
+    runs = [scene.client.trigger("ships.v1") for _ in range(2)]
+    for run in runs:
+        wait_until(lambda one=run: scene.client.get(f"/v1/runs/{one}").json["status"] == "waiting", "it waits")
+    check(worker.stop() == 0, worker.said())
+    for run, known in zip(runs, ("0", "1")):
+        worker = scene.worker(VERSION=known)
+        scene.client.post(f"/v1/runs/{run}/signals", {"name": "go"})
+        wait_until(lambda one=run: scene.client.get(f"/v1/runs/{one}").json["waiting_kind"] == "worker", "it waits for a worker")
+        check(worker.stop() == 0 and "waits for a worker that fits" in worker.said(), worker.said())
+    worker = scene.worker(VERSION="2")
+    for run in runs:
+        end = scene.end(run)
+        check((end["status"], end["result"], end["attempt"]) == ("succeeded", "rail", 1), end)
+    check(sorted(scene.lines()) == sorted(f"{run} rail" for run in runs), "and nothing was done again")
+    check(worker.stop() == 0, worker.said())
+
+
+@case
 def a_cancel_ends_an_async_handler_where_it_stands(scene):
     scene.client.put("/v1/workflows/async.stays.v1", {"lease": "1s"})
     worker = scene.worker(hands=1)

@@ -297,6 +297,19 @@ async def async_changed(ctx, input):
     return [first, await ctx.wait_signal("go")]
 
 
+@worker.workflow("ships.v1", attempts=1)
+def ships(ctx, input):
+    """Two versions of the code, as docs/versions.md teaches."""
+    known = int(os.environ.get("VERSION", "1"))
+    if known:
+        way = "rail" if ctx.version("by rail", known) >= 1 else "road"
+    else:
+        way = "road"
+    ctx.step(way, lambda: note(f"{ctx.run_id} {way}"))
+    ctx.wait_signal("go")
+    return way
+
+
 @worker.workflow("async.stays.v1", attempts=1)
 async def async_stays(ctx, input):
     note(f"{ctx.run_id} began")
