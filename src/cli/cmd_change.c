@@ -7,8 +7,10 @@
 #include "cli/run_ref.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
+#include "record/step_lines.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 enum { FIRST_SHOWN = 10 };
 
@@ -59,15 +61,75 @@ static const struct hf__field changed_fields[] = {
     { NULL, HF__FIELD_TEXT, 0 },
 };
 
+/* ---- What a retry will do ---- */
+
+/* It is told again by each pass, and nothing waits for it. */
+static bool is_only_told(const struct hf__step_line *step)
+{
+    return step->op && (strcmp(step->op, "progress") == 0 || strcmp(step->op, "published") == 0);
+}
+
+static bool has_failed(const struct hf__step_line *step)
+{
+    return step->status && strcmp(step->status, "failed") == 0;
+}
+
+/* The call that the run remembers last, and the last of those that failed; NULL: none. */
+static void find_last(const struct hf__step_lines *steps, const struct hf__step_line **last,
+                      const struct hf__step_line **failed)
+{
+    *last = *failed = NULL;
+    for (size_t i = 0; i < steps->count; i++) {
+        const struct hf__step_line *step = &steps->items[i];
+        if (is_only_told(step))
+            continue;
+        if (!*last || step->seq > (*last)->seq)
+            *last = step;
+        if (has_failed(step) && (!*failed || step->seq > (*failed)->seq))
+            *failed = step;
+    }
+}
+
+static void tell_retry(struct cli_session *session, const char *operand,
+                       const struct hf__step_lines *steps)
+{
+    const struct hf__step_line *last, *failed;
+    find_last(steps, &last, &failed);
+    if (!last)
+        return;
+    if (failed == last && last->op && strcmp(last->op, "step") == 0)
+        cli_notice(session, "the step \"%s\" will be tried again, those before it will not",
+                   last->name);
+    else if (failed)
+        cli_notice(session,
+                   "the handler will be called again, and meets the failure of \"%s\" that the run "
+                   "remembers; to have it done again: holdfast fork %s --from %s",
+                   failed->name, operand, failed->name);
+    else
+        cli_notice(session,
+                   "the handler will be called again; what it has done is remembered, up to \"%s\"",
+                   last->name);
+}
+
+/* ---- One by one ---- */
+
 static int change_one(struct cli_session *session, hf_action action, const char *operand)
 {
     hf_id id;
     hf_error err = { 0 };
+    int64_t seq = 0;
     int status = CLI_OK;
+    struct hf__step_lines steps = HF__STEP_LINES_INIT;
     hf_change change = change_from_options();
     if (!cli_run_id(session, operand, &id, &status))
         return status;
-    if (hf_change_run(session->client, id, action, &change, &err) != HF_OK)
+    bool tells = action == HF_RETRY_RUN && !session->quiet &&
+                 hf__step_lines_read(session->client, &steps, id, &seq, &err) == HF_OK;
+    hf_code code = hf_change_run(session->client, id, action, &change, &err);
+    if (code == HF_OK && tells && !steps.failed)
+        tell_retry(session, operand, &steps);
+    hf__step_lines_free(&steps);
+    if (code != HF_OK)
         return cli_run_fail(session, operand, &err);
     if (session->json) {
         struct changed changed = { id, session->command->name };
@@ -273,11 +335,13 @@ const struct cli_command cli_command_pause = {
 
 CHANGE_COMMAND(resume, "resume", HF_RESUME, "Let paused runs go on", "They go on where they were.",
                "holdfast resume --status paused --prefix billing. --yes");
-CHANGE_COMMAND(retry, "retry", HF_RETRY_RUN, "Try failed or cancelled runs again",
-               "They are pending again, with all their attempts. The step on which a run gave up "
-               "is tried again, those "
-               "before it are not.",
-               "holdfast retry --status failed --created-after 1d --yes");
+CHANGE_COMMAND(
+    retry, "retry", HF_RETRY_RUN, "Try failed or cancelled runs again",
+    "They are pending again, with all their attempts. The step on which a run gave up "
+    "is tried again, those before it are not. Where it gave up behind a failed step that the "
+    "handler went on from, it meets that failure again: fork the run from that step. Of a "
+    "run that is named it is said which of these it will be.",
+    "holdfast retry --status failed --created-after 1d --yes");
 CHANGE_COMMAND(delete, "delete", HF_DELETE, "Delete runs softly, so that purge removes them later",
                "A deleted run is hidden from lists and never starts again; its key is free. "
                "`restore` brings it back until it is purged.",

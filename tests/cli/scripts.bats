@@ -311,6 +311,22 @@ needs()
     [ "$(result_of | jq -c .)" = '[2,10,[20,30],[10,20,30]]' ]
 }
 
+@test "a retry says whether the failed step is tried again, and else how to have it done again" {
+    durable 'holdfast step pay -- sh -c "exit 78" || [ -e deaf ] || exit 78; holdfast step mail -- true; exit 78'
+    holdfast trigger w --key w-1 --quiet >/dev/null
+    run -8 holdfast wait w/w-1 --timeout 2m
+    stop_worker
+    run -0 --separate-stderr holdfast retry w/w-1
+    [[ "$stderr" == *'the step "pay" will be tried again, those before it will not'* ]]
+    touch deaf
+    start_worker --exec 'w=./w.sh'
+    run -8 holdfast wait w/w-1 --timeout 2m
+    stop_worker
+    run -0 --separate-stderr holdfast retry w/w-1
+    [[ "$stderr" == *'meets the failure of "pay" that the run remembers; to have it done again: holdfast fork w/w-1 --from pay'* ]]
+    run -0 holdfast fork w/w-1 --from pay --key w-2
+}
+
 @test "children: --any, --fail-fast, a timeout, and an unknown workflow" {
     script_file kid.sh 'n=$(cat); case $n in 1) echo 1;; 2) exit 78;; *) sleep 60;; esac'
     durable '
