@@ -9,6 +9,7 @@
 
 #define DENIED "42501"    /* insufficient_privilege */
 #define NOT_FOUND "HF003" /* there is no such run or tenant */
+#define NO_WORKER "HF006" /* no live worker serves the workflow */
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
 /* The tables that client roles read. */

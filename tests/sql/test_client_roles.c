@@ -44,6 +44,32 @@ static void a_client_role_acts_in_its_tenant_without_naming_it(void **state)
                         ours);
 }
 
+static void serve(const char *tenant, const char *pattern)
+{
+    pg_do(
+        scratch.pg,
+        "INSERT INTO holdfast.worker (name, tenants, serves, host, pid, program, threads, "
+        "started_at, seen_at, expires_at) VALUES ('of %s', '[\"%s\"]', '[\"%s\"]', 'h', 1, 'p', 1, "
+        "0, 0, 9000000000000000)",
+        tenant, tenant, pattern);
+}
+
+/* Another tenant is refused before anybody looks at its workers; "default" stands for one's own. */
+static void a_worker_that_is_required_is_one_of_the_callers_tenant(void **state)
+{
+    (void)state;
+    static const char trigger[] = "SELECT holdfast.trigger('work', require_worker => true%s)";
+    serve("beta", "*");
+    serve("default", "*");
+    assert_string_equal(pg_refusal(acme, trigger, ""), NO_WORKER);
+    assert_string_equal(pg_refusal(acme, trigger, ", tenant => 'acme'"), NO_WORKER);
+    assert_string_equal(pg_refusal(acme, trigger, ", tenant => 'beta'"), NOT_FOUND);
+    assert_string_equal(pg_refusal(acme, trigger, ", tenant => 'nobody'"), NOT_FOUND);
+    serve("acme", "wor*");
+    pg_do(acme, trigger, "");
+    pg_do(scratch.pg, "DELETE FROM holdfast.worker WHERE name LIKE 'of %%'");
+}
+
 static void a_client_role_cannot_act_in_another_tenant(void **state)
 {
     (void)state;
@@ -553,6 +579,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CLIENTS_TEST(a_client_role_sees_its_tenant_and_nothing_else),
         CLIENTS_TEST(a_client_role_acts_in_its_tenant_without_naming_it),
+        CLIENTS_TEST(a_worker_that_is_required_is_one_of_the_callers_tenant),
         CLIENTS_TEST(a_client_role_cannot_act_in_another_tenant),
         CLIENTS_TEST(a_client_role_cannot_answer_for_a_person),
         CLIENTS_TEST(a_client_role_steers_no_schedule),

@@ -330,3 +330,23 @@ BEGIN
         PERFORM holdfast.wake_watchers(run);
     END IF;
 END $$;
+
+-- ---- Workers of the caller's tenant ----
+
+-- Refuses a workflow that no live worker serves for the caller: of other tenants, and of their workers, it learns nothing.
+-- A pattern ends with * or with a dot where it means what begins so.
+CREATE OR REPLACE FUNCTION holdfast.check_worker(workflow text, tenant text) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    wanted text := holdfast.tenant_for_caller(tenant);
+BEGIN
+    IF EXISTS (SELECT 1 FROM holdfast.worker w
+                WHERE w.expires_at > holdfast.now() AND NOT w.draining
+                  AND w.tenants::jsonb ?| ARRAY['*', wanted]
+                  AND EXISTS (SELECT 1 FROM jsonb_array_elements_text(w.serves::jsonb) AS s(pattern)
+                               WHERE s.pattern = workflow OR (s.pattern ~ '[*.]$'
+                                 AND starts_with(workflow, regexp_replace(s.pattern, '[*]$', ''))))) THEN
+        RETURN;
+    END IF;
+    PERFORM holdfast.refuse('HF006', format('no live worker serves "%s"', workflow),
+                            'Start one, or trigger without require_worker to have it wait.');
+END $$;
