@@ -103,6 +103,53 @@ static int tear_down(void **state)
     return world_tear_down(state);
 }
 
+/* ---- Places in the order ---- */
+
+#define YOUNGER 40
+
+static atomic_int before_it; /* runs that ended before the one whose worker had died */
+
+static hf_code note_order(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    (void)ctx;
+    (void)err;
+    (void)arg;
+    if (input[0] == '1')
+        atomic_store(&before_it, atomic_load(&done));
+    atomic_fetch_add(&done, 1);
+    return HF_OK;
+}
+
+static hf_id trigger_due(const char *input, int64_t ago)
+{
+    int64_t now;
+    hf_trigger_spec spec = HF_TRIGGER_INIT;
+    assert_ok(hf_store_now(world.client, &now, NULL));
+    spec.workflow = "shop.turn.v1";
+    spec.input = input;
+    spec.run_at = now - ago;
+    return world_trigger_spec(&spec);
+}
+
+static void a_run_whose_worker_died_is_done_before_younger_ones(void **state)
+{
+    hf_worker_options options = world_options();
+    (void)state;
+    options.threads = 1;
+    world_hire(&options);
+    world_define("shop.turn.v1", 0, 0, 0);
+    world_handle("shop.turn.v1", note_order, NULL);
+    atomic_store(&before_it, -1);
+    hf_id old = trigger_due("1", HF_MINUTES(2));
+    world_claim_and_die("shop.turn.v1");
+    for (int i = 0; i < YOUNGER; i++)
+        trigger_due("0", HF_MINUTES(1));
+    world_start();
+    world_await(&done, YOUNGER + 1);
+    world_expect(old, HF_SUCCEEDED);
+    assert_int_equal(atomic_load(&before_it), 0);
+}
+
 /* ---- Paused workflows ---- */
 
 static void set_paused(const char *name, bool paused)
@@ -242,6 +289,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+        TEST(a_run_whose_worker_died_is_done_before_younger_ones),
         TEST(what_is_due_in_a_paused_workflow_is_not_passed_over),
         TEST(a_paused_workflow_keeps_no_idle_hand_from_work),
         TEST(what_must_wait_does_not_take_the_place_of_what_need_not),
