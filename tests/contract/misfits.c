@@ -5,6 +5,7 @@
 #include "contract/fixture.h"
 #include "kernel/retry.h"
 
+#define FIRST_PAUSE HF_MILLISECONDS(250)
 #define WHY "\"b\" (step) was called where \"a\" (step) is remembered"
 
 /* The holder's code does not fit. */
@@ -43,7 +44,9 @@ static void a_run_that_fits_no_code_waits_for_another_worker(void **state)
     assert_int_equal(run->waiting_until, now() + HF_DAYS(1));
     assert_null(run->leased_by);
     expect_nothing_due();
-    advance(HF_SECONDS(1));
+    advance(FIRST_PAUSE - 1);
+    expect_nothing_due();
+    advance(1);
     succeed(claim());
     expect_journal(held->run.id, "created started waiting started succeeded");
     const hf_event *line = &events_of(held->run.id)->items[2];
@@ -69,7 +72,7 @@ static void pauses_grow_while_nobody_fits(void **state)
 {
     (void)state;
     int64_t pause = hf__unfit_pause(0);
-    assert_int_equal(pause, HF_SECONDS(1));
+    assert_int_equal(pause, FIRST_PAUSE);
     for (int i = 0; i < 100; i++) {
         int64_t next = hf__unfit_pause(pause);
         assert_true(next > pause || next == HF_MINUTES(10));
@@ -79,9 +82,9 @@ static void pauses_grow_while_nobody_fits(void **state)
     assert_int_equal(pause, HF_MINUTES(10));
     const hf_claimed *held = claim_new();
     misfit(held);
-    advance(HF_SECONDS(1));
+    advance(FIRST_PAUSE);
     misfit(claim());
-    assert_int_equal(get(held->run.id)->run_at, now() + hf__unfit_pause(HF_SECONDS(1)));
+    assert_int_equal(get(held->run.id)->run_at, now() + hf__unfit_pause(FIRST_PAUSE));
 }
 
 static void a_worker_that_joins_brings_the_next_try_forward(void **state)
@@ -95,7 +98,7 @@ static void a_worker_that_joins_brings_the_next_try_forward(void **state)
     expect_nothing_due();
     join("[\"other\",\"wo*\"]");
     misfit(claim());
-    assert_int_equal(get(held->run.id)->run_at, now() + HF_SECONDS(1)); /* they begin anew */
+    assert_int_equal(get(held->run.id)->run_at, now() + FIRST_PAUSE); /* they begin anew */
     join("[\"" WORK "\"]");
     succeed(claim());
 }
@@ -284,10 +287,10 @@ static void its_deadline_holds(void **state)
 {
     hf_trigger_spec spec = spec_of(WORK);
     (void)state;
-    spec.timeout = HF_MILLISECONDS(500);
+    spec.timeout = HF_MILLISECONDS(100);
     hf_id id = trigger_spec(&spec);
     misfit(claim());
-    advance(HF_MILLISECONDS(500));
+    advance(HF_MILLISECONDS(100));
     const hf_claimed *held = claim();
     assert_true(hf_id_equal(held->run.id, id));
     assert_true(held->overdue);

@@ -794,9 +794,8 @@ static void old_runs_keep_the_old_way_and_new_ones_take_the_new(void **state)
 
 #define RUNS 40
 
-/* What a handler waits for between its calls, while workers of both versions are alive. */
 struct version {
-    int code;
+    int code; /* 0: before there was a choice */
     atomic_int ended;
 };
 
@@ -807,13 +806,12 @@ static hf_code deployed(hf_ctx *ctx, const char *input, hf_error *err, void *arg
     (void)input;
     (void)err;
     step(ctx, "first");
-    hf_try(hf_sleep(ctx, "a while", HF_MILLISECONDS(20)));
     if (mine->code)
         hf_try(hf_version(ctx, "ship-by-rail", mine->code, &version));
     step(ctx, version >= 1 ? "rail" : "road");
     if (version >= 2)
         step(ctx, "label");
-    hf_try(hf_sleep(ctx, "another", HF_MILLISECONDS(20)));
+    hf_try(hf_wait_signal(ctx, "arrived", 0, NULL));
     step(ctx, "last");
     atomic_fetch_add(&mine->ended, 1);
     return HF_OK;
@@ -847,13 +845,33 @@ static void dismiss(struct beside *beside)
     hf_worker_free(beside->worker);
 }
 
-static void trigger_some(hf_id *ids, int from, int to)
+/* Triggers some, and returns once they wait for their signal. */
+static void begin_some(hf_id *ids, int from, int to)
 {
     for (int i = from; i < to; i++)
         ids[i] = world_trigger(WORKFLOW, "{}");
+    for (int i = from; i < to; i++)
+        hf_run_free(world_await_status(ids[i], HF_WAITING));
 }
 
-/* Each change is made as the page about versions teaches. */
+static void signal_some(const hf_id *ids, int from, int to)
+{
+    for (int i = from; i < to; i++)
+        world_signal(ids[i], "arrived", "{}", NULL);
+}
+
+static void await_misfit(hf_id id)
+{
+    for (bool waits = false; !waits;) {
+        hf_run *run = world_await_status(id, HF_WAITING);
+        waits = strcmp(run->waiting_kind, "worker") == 0;
+        hf_run_free(run);
+        world_sleep(HF_MILLISECONDS(2));
+    }
+}
+
+/* The change is made as the page about versions teaches. The first worker with the new code stops when it has begun some runs, the
+ * old one goes on, then both are alive, and the old one stops. No run has an attempt to lose. */
 static void expect_a_deploy_without_losses(int before, int after)
 {
     static struct version old, new;
@@ -861,17 +879,25 @@ static void expect_a_deploy_without_losses(int before, int after)
     struct beside beside;
     old = (struct version){ .code = before };
     new = (struct version){ .code = after };
-    world_handle(WORKFLOW, deployed, &old);
     world_define(WORKFLOW, 1, HF_MILLISECONDS(1), 0);
-    world_start();
-    trigger_some(ids, 0, RUNS / 2);
     hire_beside(&beside, &new);
-    trigger_some(ids, RUNS / 2, RUNS);
+    begin_some(ids, 0, RUNS / 2);
+    dismiss(&beside);
+    world_handle(WORKFLOW, deployed, &old);
+    world_start();
+    begin_some(ids, RUNS / 2, RUNS);
+    signal_some(ids, 0, RUNS / 2);
+    for (int i = 0; i < RUNS / 2; i++)
+        await_misfit(ids[i]);
+    assert_int_equal(atomic_load(&old.ended), 0);
+    hire_beside(&beside, &new);
+    signal_some(ids, RUNS / 2, RUNS);
     world_await(&new.ended, 1); /* both are alive, and take what they get */
     world_stop();
     for (int i = 0; i < RUNS; i++)
         world_expect(ids[i], HF_SUCCEEDED);
-    assert_true(atomic_load(&new.ended) > 0);
+    assert_int_equal(atomic_load(&old.ended) + atomic_load(&new.ended), RUNS);
+    assert_true(atomic_load(&new.ended) >= RUNS / 2);
     dismiss(&beside);
 }
 
