@@ -114,11 +114,13 @@ static void look_for_broken_rules(hf_ctx *ctx, hf_code code)
     ctx->error = NULL;
 }
 
+static bool read_history(hf_ctx *ctx);
+
 hf_code hf__function_outcome(hf_ctx *ctx, hf_code code, hf_error *err)
 {
-    struct hf__function *function = ctx->function;
-    if (!function)
+    if (!ctx->function && !(atomic_load(&ctx->overlapped) && read_history(ctx)))
         return code;
+    struct hf__function *function = ctx->function;
     look_for_broken_rules(ctx, code);
     if (function->over == HF_OK && code == HF_OK && !finished(function))
         mismatch(ctx, "the handler ended where \"%s\" (%s) is remembered",

@@ -1,6 +1,7 @@
 /* Durable functions: what is remembered, what is tried again, what does not match. C1, C5. A11.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <pthread.h>
+#include <sched.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -344,6 +345,56 @@ static void calls_of_two_threads_at_once_fail_the_run(void **state)
     (void)state;
     clear();
     expect_failure(begin(called_by_two), "calls_overlap", "two threads");
+}
+
+/* A thread of the handler's inside a call, until somebody else has come to the gate. */
+static void *comes_out_late(void *arg)
+{
+    hf_ctx *ctx = arg;
+    while (!atomic_load(&ctx->overlapped))
+        sched_yield();
+    atomic_store(&ctx->gate, HF__GATE_FREE);
+    return NULL;
+}
+
+static pthread_t other_thread;
+
+static hf_code returns_during_a_call(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    (void)input;
+    (void)err;
+    (void)arg;
+    hf_try(hf_progress(ctx, 1, NULL));
+    atomic_store(&ctx->gate, HF__GATE_INSIDE);
+    assert_int_equal(pthread_create(&other_thread, NULL, comes_out_late, ctx), 0);
+    return HF_OK;
+}
+
+static void a_handler_that_returns_during_a_call_of_another_thread_fails_the_run(void **state)
+{
+    (void)state;
+    clear();
+    expect_failure(begin(returns_during_a_call), "calls_overlap", "two threads");
+    pthread_join(other_thread, NULL);
+}
+
+static hf_code returns_from_two(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
+{
+    (void)input;
+    (void)err;
+    (void)arg;
+    atomic_store(&ctx->gate, HF__GATE_INSIDE); /* as another thread's call does */
+    hf_code code = hf_return(ctx, "1");
+    atomic_store(&ctx->gate, HF__GATE_FREE);
+    assert_int_equal(code, HF_PERMANENT);
+    return HF_OK;
+}
+
+static void a_result_that_was_refused_to_one_of_two_threads_fails_the_run(void **state)
+{
+    (void)state;
+    clear();
+    expect_failure(begin(returns_from_two), "calls_overlap", "two threads");
 }
 
 static hf_code leaves_one_open(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
@@ -1030,6 +1081,8 @@ int main(int argc, char **argv)
         TEST(an_output_that_is_refused_and_forgotten_fails_the_run),
         TEST(a_handler_that_waits_for_nothing_fails_its_run),
         TEST(calls_of_two_threads_at_once_fail_the_run),
+        TEST(a_handler_that_returns_during_a_call_of_another_thread_fails_the_run),
+        TEST(a_result_that_was_refused_to_one_of_two_threads_fails_the_run),
         TEST(a_steps_error_is_remembered_whole),
         TEST(a_failure_of_a_history_without_codes_has_one),
         TEST(a_failure_that_names_its_time_uses_up_no_attempt),
