@@ -196,10 +196,10 @@ first_lines()
     done
 }
 
-@test "the examples name the server's own port" {
+@test "the examples and the clients name the server's own port" {
     cd "$HOLDFAST_SOURCE"
     grep -qF 'default 127.0.0.1:8420' docs/cli.md
-    run grep -rnE '127\.0\.0\.1:[0-9]+' examples
+    run grep -rnE '127\.0\.0\.1:[0-9]+' examples clients --include=*.py --include=*.mjs --include=*.sh --include=*.c
     [ "$status" -eq 0 ]
     [ "$(grep -vc '127\.0\.0\.1:8420' <<<"$output")" -eq 0 ]
 }

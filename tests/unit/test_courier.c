@@ -1,5 +1,5 @@
 /* Sending while a name server is silent, and through a proxy: the test's own getaddrinfo, which libcurl calls, answers what and
- * when it is told to.
+ * when it is told to. F3.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* The SQLite driver and the world around it: paths, other processes, full and read-only disks,
- * checkpoints.
+ * checkpoints. F9.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "sqlite_toy.h"
 
