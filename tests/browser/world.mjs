@@ -27,7 +27,7 @@ export class World {
     world.children = [];
     world.store = `sqlite:${world.directory}/store.db`;
     for (const name in handlers) writeFileSync(join(world.directory, name), `#!/bin/sh\n${handlers[name]}\n`, { mode: 0o755 });
-    const serves = worker ? ['--exec', 'billing.charge.*=./charge.sh', '--exec', 'billing.refuse.*=./refuse.sh', '--exec', 'net.*=./again.sh', '--exec', 'media.*=./slow.sh', '--exec', 'shop.*=./ask.sh', '--threads', '6'] : [];
+    const serves = worker ? ['--exec', 'billing.charge.*=./charge.sh', '--exec', 'billing.refuse.*=./refuse.sh', '--exec', 'net.*=./again.sh', '--exec', 'media.*=./slow.sh', '--exec', 'shop.*=./ask.sh', '--env', 'HOLDFAST', '--threads', '6'] : [];
     world.options = [...serves, ...options];
     await world.serve();
     if (order) world.start(process.env.HOLDFAST_ORDER_WORKER, [world.store]);

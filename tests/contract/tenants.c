@@ -132,6 +132,7 @@ static void a_stranger_with_the_right_version_cannot_hold_a_run(void **state)
     assert_ok(hf_heartbeat(fx.other, &lease, 1, &fx.error));
     assert_int_equal(lease.code, HF_STALE);
     assert_code(hf_step_save(fx.other, &step, &fx.error), HF_STALE);
+    assert_code(hf_step_save_once(fx.other, &step, "r-1", &fx.error), HF_STALE);
     assert_string_equal(before, dump());
 }
 

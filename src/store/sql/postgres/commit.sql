@@ -307,7 +307,7 @@ ok AS (
            AS s(tenant, id, version, worker, step, name, data, request)
      WHERE r.tenant_id = ANY (ARRAY[s.tenant]) AND r.id = s.id AND r.version = s.version AND r.status = 1
        AND (s.request IS NULL OR NOT EXISTS (SELECT 1 FROM holdfast.event e
-                                              WHERE e.run_id = s.id AND e.version = s.version AND e.request = s.request))
+                                              WHERE e.run_id = s.id AND e.version = s.version AND e.request = s.request OFFSET 0))
     RETURNING r.id, r.tenant_id, r.event_seq, r.version, r.watched, r.updated_at, s.worker, s.step, s.name, s.data,
               s.request
 ), journal AS (
