@@ -776,14 +776,20 @@ class Context:
                            line.get("version", 0) != 1)
             self._known.pop(entry.name, None)  # the last line is the answer, and stands at its place
             self._known[entry.name] = entry
-        last = next(reversed(self._known.values())) if self._known else None
-        # An operator who has a run tried again wants the step on which it gave up tried again.
-        if last and last.status == "failed" and last.op == "step" and \
-                self._claim["retried_seq"] >= self._claim["steps"][-1]["seq"]:
-            last.status, last.attempt, last.until, last.deferred = "waiting", 0, 0, 0
+        if self._known and self._claim["retried_seq"] >= self._claim["steps"][-1]["seq"]:
+            self._retry()
         self._entries = sorted(self._known.values(), key=lambda entry: not entry.answered)
         if self._claim.get("steps_cut"):
             self._lose(PermanentError("a run can remember 100,000 calls at most: give parts of the work to children"))
+
+    def _retry(self) -> None:
+        """An operator who has a run tried again wants the step on which it gave up tried again: the last one, or one after which
+        only such came to an end as were open beside it."""
+        after: Set[str] = set()
+        for entry in reversed(self._known.values()):
+            if entry.op == "step" and entry.status == "failed" and after.issubset(entry.open):
+                entry.status, entry.attempt, entry.until, entry.deferred = "waiting", 0, 0, 0
+            after.add(entry.name)
 
     # -- holding --
 

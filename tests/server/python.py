@@ -156,6 +156,20 @@ def functions_given_to_all_are_called_at_once_and_remembered_by_name(scene):
 
 
 @case
+def an_operators_retry_tries_the_step_again_that_failed_beside_others(scene):
+    """A13."""
+    worker = scene.worker()
+    run = scene.client.trigger("all.again.v1")
+    check(scene.end(run)["error_code"] == "ValueError", scene.end(run))
+    scene.happens("mended")
+    scene.client.post(f"/v1/runs/{run}/retry")
+    wait_until(lambda: scene.client.get(f"/v1/runs/{run}").json["status"] == "succeeded", "it is mended")
+    check(scene.end(run)["result"] == ["good", "late"], scene.end(run))
+    check(scene.lines().count(f"{run} bad") == 2 and scene.lines().count(f"{run} late") == 1, scene.lines())
+    check(worker.stop() == 0, worker.said())
+
+
+@case
 def what_one_function_of_all_has_done_is_kept_when_the_worker_dies_in_another(scene):
     scene.client.put("/v1/workflows/half.v1", {"lease": "1s"})
     worker = scene.worker()

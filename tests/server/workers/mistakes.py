@@ -154,6 +154,28 @@ def all_fails(ctx, input):
         return [error.step, error.code]
 
 
+@worker.workflow("all.again.v1", attempts=1)
+def all_again(ctx, input):
+    """One gives up before the other ends."""
+    failed = threading.Event()
+
+    def fail():
+        note(f"{ctx.run_id} bad")
+        failed.set()
+        if not os.path.exists(f"{LOG}.mended"):
+            raise ValueError("not this time")
+        return "good"
+
+    def late():
+        note(f"{ctx.run_id} late")
+        failed.wait(60)
+        while not [one for one in worker.client.steps(ctx.run_id) if one["name"] == "bad"]:
+            time.sleep(0.01)
+        return "late"
+
+    return ctx.all([lambda: ctx.step("bad", fail, retries=0), lambda: ctx.step("late", late)])
+
+
 @worker.workflow("all.retries.v1", attempts=1)
 def all_retries(ctx, input):
     def flaky(name):
