@@ -59,12 +59,20 @@ start_workers()
     started+=($!)
 }
 
+say_why()
+{
+    cat "$data/serve.log" >&2
+    if grep -q 'cannot listen' "$data/serve.log"; then
+        echo "Something else listens on $listen: end it, or choose another place, as with HOLDFAST_LISTEN=127.0.0.1:9000" >&2
+    fi
+}
+
 # The server says where it listens, or why it does not.
 await_server()
 {
     for _ in {1..100}; do
         [ ! -s "$data/serve.out" ] || return 0
-        kill -0 "${started[-1]}" 2>/dev/null || { cat "$data/serve.log" >&2; return 1; }
+        kill -0 "${started[-1]}" 2>/dev/null || { say_why; return 1; }
         sleep 0.1
     done
 }
@@ -78,7 +86,7 @@ The dashboard and the API:  $(sed 's/Listening on //' "$data/serve.out")
 At work, with their logs in $data:
   thumbnails (in C)   media.thumbnail.v1
   order (in C)        shop.order.v1, a durable function; every second order
-                      waits for your approval
+                      waits for your approval, in the inbox of the dashboard
   the server itself   charge.sh for billing.*; for shop.delivery.* deliver.sh, a
                       durable script that waits for a signal
 
@@ -91,10 +99,9 @@ In another terminal, try:
   holdfast workers                       who is at work
   holdfast schedule list                 a fee that is charged by the clock
 
-  holdfast list --workflow shop.order.v1 --status waiting
-  holdfast signal RUN approval '{"by":"ann"}'
-                                         approve an order; without it, the money
-                                         goes back after a minute
+  holdfast task list                     the orders that wait for your approval
+  holdfast task complete TASK approved   approve one; without it, the money goes
+                                         back after ten minutes
   holdfast watch RUN                     one run, live
   holdfast get RUN                       all about it
   holdfast steps RUN                     what it remembers
@@ -117,12 +124,12 @@ trigger_some()
     (($1 % 5)) || holdfast trigger shop.delivery.v1 "{\"order\":$1}" -q >/dev/null
 }
 
-# The even ones are approved at once; the signal lies there until the order asks for it.
+# The even ones are of regular customers, which need no approval.
 order_one()
 {
-    local id
-    id=$(holdfast trigger shop.order.v1 '{"items":3}' --subject "customer-$(($1 % 7))" -q)
-    (($1 % 2)) || holdfast signal "$id" approval '{"by":"the shop"}' -q >/dev/null
+    local id input='{"items":3}'
+    (($1 % 2)) || input='{"items":3,"regular":true}'
+    id=$(holdfast trigger shop.order.v1 "$input" --subject "customer-$(($1 % 7))" -q)
     echo "          an order: holdfast events $id --follow"
 }
 

@@ -21,10 +21,26 @@ without_default_cluster()
     return "$status"
 }
 
+# Another apt, as those that update a machine at night, may hold the locks for a while.
+patient_apt()
+{
+    local said status=0 told=
+    until said=$(DEBIAN_FRONTEND=noninteractive LC_ALL=C apt-get "$@" 2>&1 >/dev/null); do
+        if ! grep -qE '^E: (Could not get lock|Unable to (lock|acquire))' <<<"$said"; then
+            status=1
+            break
+        fi
+        [ -n "$told" ] || echo "Another apt is at work: waiting until it has ended"
+        told=yes
+        sleep "${APT_PAUSE:-2}"
+    done
+    [ -z "$said" ] || echo "$said" >&2
+    return "$status"
+}
+
 apt_install()
 {
-    DEBIAN_FRONTEND=noninteractive apt-get update -qq &&
-        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+    patient_apt update -qq && patient_apt install -y -qq --no-install-recommends "$@"
 }
 
 # Ends the script with a clear message when something is missing and cannot be installed.

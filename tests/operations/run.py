@@ -141,6 +141,8 @@ def the_examples_work_stop_and_go_on(tree):
         run.await_start()
         check("<title>Holdfast</title>" in run.get("/"), "the dashboard is there")
         deliver_as_it_says(run)
+        run.says(r"^  (holdfast task list) ")
+        wait_until(lambda: "Approve the order" in run.holdfast("task", "list"), "an order asks for its approval")
         for workflow in WORKFLOWS:
             wait_until(lambda: run.has_succeeded(workflow), f"one of {workflow} succeeds")
         check(run.interrupt(signal.SIGINT) == 130, f"Ctrl-C ends it: {run.process.said()}")
@@ -162,6 +164,23 @@ def a_place_that_is_taken_is_said(tree):
         with Run(tree, listen=f"127.0.0.1:{port}") as run:
             check(run.ends() == 1, run.process.said())
             check(f"cannot listen on 127.0.0.1 port {port}" in run.process.said(), run.process.said())
+            check("as with HOLDFAST_LISTEN=127.0.0.1:" in run.process.said(), run.process.said())
+
+
+@case("true")
+def another_apt_is_waited_for(tree):
+    said = "E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 7 (apt)"
+    (tree / "bin/dpkg-query").write_text("#!/bin/sh\nexit 1\n")
+    (tree / "bin/apt-get").write_text(f"#!/bin/sh\necho \"$@\" >>{tree}/apt\n"
+                                      f"[ $(grep -c update {tree}/apt) -gt 2 ] || {{ echo '{said}' >&2; exit 100; }}\n")
+    (tree / "bin/id").write_text("#!/bin/sh\necho 0\n")
+    for name in ("dpkg-query", "apt-get", "id"):
+        (tree / "bin" / name).chmod(0o755)
+    tried = subprocess.run(["bash", "-c", f". {SOURCE}/tools/packages.sh; without_default_cluster() {{ \"$@\"; }}; need_packages bc"],
+                           capture_output=True, text=True, timeout=100,
+                           env={**os.environ, "PATH": f"{tree}/bin:{os.environ['PATH']}", "APT_PAUSE": "0.01", "NO_INSTALL": ""})
+    check(tried.returncode == 0 and tried.stdout.count("Another apt is at work") == 1, str(tried))
+    check("install -y" in (tree / "apt").read_text(), (tree / "apt").read_text())
 
 
 @case("echo 'x.c:7: that is no C'; exit 1")
