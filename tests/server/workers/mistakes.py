@@ -156,18 +156,20 @@ def all_fails(ctx, input):
 
 @worker.workflow("all.again.v1", attempts=1)
 def all_again(ctx, input):
-    """One gives up before the other ends."""
-    failed = threading.Event()
+    """One gives up before the other ends, and after it began."""
+    begun, failed = threading.Event(), threading.Event()
 
     def fail():
         note(f"{ctx.run_id} bad")
+        if os.path.exists(f"{LOG}.mended"):
+            return "good"
+        begun.wait(60)
         failed.set()
-        if not os.path.exists(f"{LOG}.mended"):
-            raise ValueError("not this time")
-        return "good"
+        raise ValueError("not this time")
 
     def late():
         note(f"{ctx.run_id} late")
+        begun.set()
         failed.wait(60)
         while not [one for one in worker.client.steps(ctx.run_id) if one["name"] == "bad"]:
             time.sleep(0.01)
@@ -212,13 +214,21 @@ def all_wrong(ctx, input):
 @worker.workflow("half.v1", attempts=9, backoff=0.01)
 def half(ctx, input):
     """The first attempt is left while one of two steps is at work."""
+    begun = threading.Event()
+
     def slow():
         note(f"{ctx.run_id} slow")
+        begun.set()
         if ctx.attempt == 1:
             wait_for("killed")
         return "slow"
 
-    return ctx.all([lambda: ctx.step("slow", slow), lambda: ctx.step("quick", lambda: note(f"{ctx.run_id} quick") or "quick")])
+    def quick():
+        begun.wait(60)
+        note(f"{ctx.run_id} quick")
+        return "quick"
+
+    return ctx.all([lambda: ctx.step("slow", slow), lambda: ctx.step("quick", quick)])
 
 
 # ---- async ----
