@@ -143,7 +143,7 @@ export function workflowPage({ main, signal, params, back, title }) {
     refill(side, card('Settings', h('dl', { class: 'facts' },
       fact('Attempts', one.max_attempts), fact('Pauses', `${span(one.retry_base)}, doubling to ${span(one.retry_cap)}`), fact('Lease', span(one.lease)), fact('Deadline', one.timeout && one.timeout !== '0s' ? span(one.timeout) : 'none'),
       fact('Finished runs are kept', one.retention && one.retention !== '0s' ? span(one.retention) : 'for ever'), fact('Limits', limits(one).map((text) => h('div', null, text)).concat(limits(one).length ? [] : ['none'])),
-      fact('Code that does not fit is waited out', one.fit_within && one.fit_within !== '0s' ? span(one.fit_within) : 'not'), one.dead_letter && fact('When one has failed', workflowLink(one.dead_letter)), fact('Made', when(one.created_at)), fact('Changed', when(one.updated_at)))));
+      fact('Code that does not fit is waited out', one.fit_within && one.fit_within !== '0s' ? span(one.fit_within) : 'not'), one.dead_letter && fact('When one has failed', workflowLink(one.dead_letter)), one.on_cancel && fact('When one is cancelled', workflowLink(one.on_cancel)), one.children !== 'leave' && fact('Children at work when their parent ends', { cancel: 'are cancelled', fail: 'fail it' }[one.children]), fact('Made', when(one.created_at)), fact('Changed', when(one.updated_at)))));
     fill(definition, one.definition && card('Definition', h('pre', { class: 'json', tabindex: '0', role: 'group', 'aria-label': 'Definition' }, one.definition)));
     return tiles(one);
   }, { rows: 5, kind: 'tile', missing: () => {

@@ -89,7 +89,7 @@ static hf_code pack(hf_ctx *ctx, int *packed)
     return HF_OK;
 }
 
-/* A task for people: it stands in the inbox of the dashboard, and in `holdfast task list`. Regular customers need none. */
+/* A task for people: it stands among the tasks on the dashboard, and in `holdfast task list`. Regular customers need none. */
 static hf_code ask_for_approval(hf_ctx *ctx, const char *input, const char **answer, bool *approved)
 {
     const hf_new_task question = { .name = "Approve the order", .payload = input };

@@ -86,7 +86,7 @@ The dashboard and the API:  $(sed 's/Listening on //' "$data/serve.out")
 At work, with their logs in $data:
   thumbnails (in C)   media.thumbnail.v1
   order (in C)        shop.order.v1, a durable function; every second order
-                      waits for your approval, in the inbox of the dashboard
+                      waits for your approval: see Tasks on the dashboard
   the server itself   charge.sh for billing.*; for shop.delivery.* deliver.sh, a
                       durable script that waits for a signal
 
