@@ -133,7 +133,7 @@ typedef struct hf_transition {
     const char *last_error;
     const char *current_step; /* NULL: as it is */
     int64_t retry_delay;      /* retry */
-    const char *waiting_kind; /* wait */
+    const char *waiting_kind; /* wait; anything but "worker" */
     const char *waiting_token;
     int64_t waiting_until; /* wake at this time at the latest; 0: no limit */
     int wait_children; /* wake when so many child ends are in the mailbox; 0: not for children */

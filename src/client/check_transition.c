@@ -137,6 +137,15 @@ static hf_code check_ids(const char *what, const char *const *ids, size_t count,
     return code;
 }
 
+static hf_code check_waiting_kind(const char *kind, hf_error *err)
+{
+    if (kind && strcmp(kind, HF__WAITING_WORKER) == 0)
+        return hf__fail(err, HF_INVALID,
+                        "the waiting_kind \"" HF__WAITING_WORKER "\" is the engine's own: choose "
+                        "another");
+    return hf__check_optional_label("waiting_kind", kind, err);
+}
+
 static hf_code check_outcome(const hf_transition *t, size_t max_payload, hf_error *err)
 {
     hf_code code = hf__check_range("turn", (int64_t)t->turn, HF_TURN_SUCCEED, HF_TURN_UNFIT, err);
@@ -151,7 +160,7 @@ static hf_code check_outcome(const hf_transition *t, size_t max_payload, hf_erro
     if (code == HF_OK)
         code = hf__check_optional_label("current_step", t->current_step, err);
     if (code == HF_OK)
-        code = hf__check_optional_label("waiting_kind", t->waiting_kind, err);
+        code = check_waiting_kind(t->waiting_kind, err);
     if (code == HF_OK)
         code = hf__check_optional_label("waiting_token", t->waiting_token, err);
     if (code == HF_OK)

@@ -223,6 +223,20 @@ static void mail_that_comes_meanwhile_is_there_for_whoever_fits(void **state)
     consume_all(held, &t);
 }
 
+/* Whose mail would lie there and wake nobody. */
+static void no_holder_can_wait_as_if_its_code_did_not_fit(void **state)
+{
+    const hf_claimed *held = claim_new();
+    (void)state;
+    hf_transition t = turn_of(held, HF_TURN_WAIT);
+    t.waiting_kind = "worker";
+    assert_code(try_commit(&t), HF_INVALID);
+    t.waiting_kind = "workers";
+    commit(&t);
+    send_signal(held->run.id, "go");
+    succeed(claim());
+}
+
 static void ends_of_children_are_there_for_whoever_fits(void **state)
 {
     define("child");
@@ -328,6 +342,7 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(a_worker_that_stops_does_not_begin_it_anew),
     CONTRACT_TEST(an_operators_retry_begins_it_anew),
     CONTRACT_TEST(mail_that_comes_meanwhile_is_there_for_whoever_fits),
+    CONTRACT_TEST(no_holder_can_wait_as_if_its_code_did_not_fit),
     CONTRACT_TEST(ends_of_children_are_there_for_whoever_fits),
     CONTRACT_TEST(it_can_be_cancelled_paused_and_deleted),
     CONTRACT_TEST(a_pause_that_was_asked_for_takes_effect),
