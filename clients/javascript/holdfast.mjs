@@ -1360,7 +1360,7 @@ export class Context {
         const step = { key: `${this.runId}/${call.full}`, attempt, signal: AbortSignal.any([this.signal, limit.signal]) };
         const late = Object.assign(new Error(`the step took longer than its limit of ${timeout}s`), { code: 'timeout' });
         if (limits(timeout) && timeout < 0)
-            throw late;
+            throw Object.assign(new Error('the step\'s time had passed before it began'), { code: 'timeout' });
         const begun = performance.now();
         const doing = start(() => place.run({ ctx: this, step: call.full }, work, step));
         this.#works.add(doing);
@@ -1462,7 +1462,7 @@ export class Context {
             if (typeof seconds !== 'number' || !Number.isFinite(seconds))
                 throw this.#misuse('bad_call', `sleep "${name}": a number of seconds is missing: ctx.sleep("${name}", 60)`);
             this.#checkName('sleep', name);
-        }, (call) => this.#sleepUntil(call, () => this.#now() + Math.round(seconds * 1e6)), true);
+        }, (call) => this.#sleepUntil(call, (now) => now + Math.round(seconds * 1e6)), true);
     }
 
     /** @param {string} name @param {Date|number} at a Date, or ms since the epoch */
@@ -1478,7 +1478,7 @@ export class Context {
         if (await this.#recall(call))
             return;
         const started = this.#now();
-        const until = call.entry ? call.entry.until : when();
+        const until = call.entry ? call.entry.until : when(started);
         if (call.entry && until <= started)
             return;
         const data = this.#line('sleep', { started, until });

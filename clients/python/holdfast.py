@@ -1215,17 +1215,17 @@ class Context:
     def sleep(self, name: str, seconds: Seconds) -> None:
         """The run waits, at no cost, for so long."""
         length = int(_seconds(seconds) * MICRO)
-        return self._sleep_until(name, lambda: self._now() + length)
+        return self._sleep_until(name, lambda now: now + length)
 
     def sleep_until(self, name: str, at: Union[float, datetime]) -> None:
         """`at`: seconds since the epoch, on the store's clock, or a datetime."""
         moment = int((at.timestamp() if isinstance(at, datetime) else at) * MICRO)
-        return self._sleep_until(name, lambda: moment)
+        return self._sleep_until(name, lambda _now: moment)
 
-    def _sleep_until(self, name: str, when: Callable[[], int]) -> Any:
+    def _sleep_until(self, name: str, when: Callable[[int], int]) -> Any:
         def act(call: _Call) -> None:
             now = self._now()
-            until = call.entry.until if call.entry else when()
+            until = call.entry.until if call.entry else when(now)
             if call.entry and until <= now:
                 return
             data = self._line("sleep", started=now, until=until)

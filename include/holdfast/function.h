@@ -54,10 +54,10 @@ typedef struct hf_step_options {
     int64_t retry_base; /* us before the second attempt, doubled each time; default 1 s */
     int64_t retry_cap;  /* default 5 min */
     int64_t
-        timeout; /* us for one attempt; 0: none. What comes later counts as failed, and a handler that does not come back
+        timeout; /* us for one attempt; 0: none; negative: it fails before it begins. What comes later counts as failed, and a handler that does not come back
                            is left behind: what it calls then is refused */
     /* us for which failures may put off the next attempt (hf_step_failure.retry_after) without using up attempts, from the first
-     * of them on; default 1 h, 0: no limit */
+     * of them on; default 1 h, 0: no limit; negative: they do use them up */
     int64_t retry_after_limit;
 } hf_step_options;
 

@@ -7,6 +7,8 @@
 #include "client/check.h"
 #include "worker/gate.h"
 
+#define LATE "no answer came in time"
+
 /* Answers bear the name of the call as their token. -1: it has not come. */
 static int find_answer(const hf_ctx *ctx, const char *full)
 {
@@ -29,10 +31,10 @@ static hf_code give_up(hf_ctx *ctx, const char *full)
         .name = full,
         .status = HF__ENTRY_FAILED,
         .started = hf__function_now(ctx),
-        .error = "no answer came in time",
+        .error = LATE,
     };
     hf_code code = hf__function_record(ctx, &record, &extra, NULL, NULL);
-    return code == HF_OK ? HF_TIMEOUT : code;
+    return code == HF_OK ? hf__function_late(ctx, LATE) : code;
 }
 
 static bool copy_text(hf_ctx *ctx, const char **text)
@@ -100,7 +102,7 @@ static hf_code ask_person(hf_ctx *ctx, const char *name, const hf_new_task *aske
     if (code != HF_OK)
         return code;
     if (entry && entry->status == HF__ENTRY_FAILED)
-        return HF_TIMEOUT;
+        return hf__function_late(ctx, entry->error);
     if (entry && entry->status == HF__ENTRY_SUCCEEDED) {
         *answer = entry->output;
         return HF_OK;

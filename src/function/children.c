@@ -440,7 +440,7 @@ static hf_code conclude(struct wait *wait, const char *full, const char *error)
     hf__buffer_free(&json);
     if (code == HF_OK)
         code = keep_ends(wait);
-    return code == HF_OK && error ? HF_TIMEOUT : code;
+    return code == HF_OK && error ? hf__function_late(wait->ctx, error) : code;
 }
 
 /* Ends of other children count as mail, too: more than those must come. */
@@ -476,8 +476,10 @@ static hf_code recall(struct wait *wait, const struct hf__entry *entry)
 {
     bool good = read_ends(wait, entry->output ? entry->output : "[]");
     hf_code code = good ? keep_ends(wait) : HF_OK;
+    if (good && code == HF_OK && entry->status == HF__ENTRY_FAILED)
+        return hf__function_late(wait->ctx, entry->error);
     if (good)
-        return code == HF_OK && entry->status == HF__ENTRY_FAILED ? HF_TIMEOUT : code;
+        return code;
     return hf__function_misfit(wait->ctx,
                                "\"%s\" waits for %zu children where another number is remembered: "
                                "the code or its input has changed under a running run",

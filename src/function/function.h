@@ -60,6 +60,7 @@ struct hf__function {
     bool by_name; /* calls may come in any order */
     bool in_step; /* then: what is told is told by a step, which no replay does again */
     bool met_failure; /* the last call told of a failure that every replay meets again */
+    bool met_timeout; /* the same, of a wait whose time has passed */
     const struct hf__entry *failure; /* the step that failed so; NULL: it was another call */
     const char *broken;              /* error code of the first rule that was broken; NULL: none */
     const char *refused; /* why the output of the open step was refused; NULL: it was not */
@@ -96,6 +97,10 @@ bool hf__function_is_hopeless(const hf_ctx *ctx, hf_code code);
 hf_code hf__function_end_late(hf_ctx *ctx);
 /* The step on whose failure it gave up; NULL: there is none. */
 const struct hf__entry *hf__function_failure(const hf_ctx *ctx, hf_code code);
+/* Remembered as a wait whose time has passed. Returns HF_TIMEOUT. */
+hf_code hf__function_late(hf_ctx *ctx, const char *why);
+/* Whether it is for this that the handler gave up. */
+bool hf__function_gave_up_waiting(const hf_ctx *ctx, hf_code code);
 /* The handler came to its end for another reason than the failure that it was told of last. */
 void hf__function_set_failure_aside(hf_ctx *ctx);
 void hf__function_free(hf_ctx *ctx);

@@ -131,14 +131,32 @@ hf_code hf__function_outcome(hf_ctx *ctx, hf_code code, hf_error *err)
     return function->over == HF_OK ? code : function->over;
 }
 
-bool hf__function_is_hopeless(const hf_ctx *ctx, hf_code code)
+static bool met_failure(const hf_ctx *ctx, hf_code code)
 {
     return code == HF_HANDLER_FAILED && ctx->function && ctx->function->met_failure;
 }
 
+bool hf__function_gave_up_waiting(const hf_ctx *ctx, hf_code code)
+{
+    return code == HF_TIMEOUT && ctx->function && ctx->function->met_timeout;
+}
+
+bool hf__function_is_hopeless(const hf_ctx *ctx, hf_code code)
+{
+    return met_failure(ctx, code) || hf__function_gave_up_waiting(ctx, code);
+}
+
 const struct hf__entry *hf__function_failure(const hf_ctx *ctx, hf_code code)
 {
-    return hf__function_is_hopeless(ctx, code) ? ctx->function->failure : NULL;
+    return met_failure(ctx, code) ? ctx->function->failure : NULL;
+}
+
+/* A script ends with an exit status of its own, whatever its calls have told it. */
+hf_code hf__function_late(hf_ctx *ctx, const char *why)
+{
+    struct hf__function *function = ctx->function;
+    function->met_timeout = !function->by_name;
+    return hf__fail(&function->error, HF_TIMEOUT, "%s", why ? why : hf_code_meaning(HF_TIMEOUT));
 }
 
 const char *hf__entry_code(const struct hf__entry *entry)
@@ -150,7 +168,7 @@ void hf__function_set_failure_aside(hf_ctx *ctx)
 {
     if (!ctx->function)
         return;
-    ctx->function->met_failure = false;
+    ctx->function->met_failure = ctx->function->met_timeout = false;
     ctx->function->failure = NULL;
 }
 

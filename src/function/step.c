@@ -5,7 +5,6 @@
 #include "client/check.h"
 #include "kernel/retry.h"
 #include "util/clock.h"
-#include "util/duration.h"
 #include "util/error.h"
 #include "util/json.h"
 #include "util/text.h"
@@ -29,10 +28,9 @@ static hf_code check_options(hf_ctx *ctx, const hf_step_options *options)
         return hf__function_break(ctx, "broken_rule", "hf_step_options has version %d, not %d",
                                   options->version, HF_STEP_OPTIONS_VERSION);
     if (options->max_attempts < 0 || options->max_attempts > 1000000 || options->retry_base < 0 ||
-        options->retry_cap < 0 || options->timeout < 0 ||
-        (options->version >= 2 && options->retry_after_limit < 0))
+        options->retry_cap < 0)
         return hf__function_break(ctx, "broken_rule",
-                                  "a step's attempts and times cannot be negative");
+                                  "a step's attempts and pauses cannot be negative");
     return HF_OK;
 }
 
@@ -68,7 +66,7 @@ static bool begin_attempt(hf_step *step)
     step->attempt = entry ? entry->attempt + 1 : 1;
     step->started_at = hf__function_now(step->ctx);
     step->deadline =
-        options->timeout ? hf__function_later(hf__monotonic_us(), options->timeout) : INT64_MAX;
+        options->timeout > 0 ? hf__function_later(hf__monotonic_us(), options->timeout) : INT64_MAX;
     return true;
 }
 
@@ -99,6 +97,8 @@ static void close_step(hf_ctx *ctx)
     atomic_store(&ctx->step_ends, 0);
 }
 
+static hf_code end_late(hf_step *step);
+
 /* HF_OK: an attempt may begin. */
 static hf_code begin(hf_step *step, const char *name, const hf_step_options *options)
 {
@@ -110,6 +110,10 @@ static hf_code begin(hf_step *step, const char *name, const hf_step_options *opt
     step->entry = entry;
     write_key(step);
     bool begins = begin_attempt(step);
+    if (begins && options_of(step)->timeout < 0) {
+        end_late(step);
+        return HF_CONFLICT;
+    }
     if (begins && !ctx->function->by_name)
         open_step(step);
     return begins ? HF_OK : HF_CONFLICT;
@@ -272,11 +276,14 @@ static hf_code end_failed(hf_step *step, const hf_step_failure *failure)
     return wait_for_attempt(step, &failed, failed.until);
 }
 
+/* The same words as in other languages. */
 static void say_late(const hf_step *step, char message[96])
 {
-    char limit[HF__DURATION_TEXT];
-    hf__duration_format(options_of(step)->timeout, limit);
-    snprintf(message, 96, "the step took longer than its limit of %s", limit);
+    int64_t limit = options_of(step)->timeout;
+    if (limit < 0)
+        snprintf(message, 96, "the step's time had passed before it began");
+    else
+        snprintf(message, 96, "the step took longer than its limit of %gs", (double)limit / 1e6);
 }
 
 static hf_code end_late(hf_step *step)

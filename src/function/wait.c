@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#define LATE "no signal came in time"
+
 /* ---- Time ---- */
 
 static hf_code sleep_until(hf_ctx *ctx, const char *name, int64_t at, bool relative)
@@ -115,10 +117,10 @@ static hf_code give_up(hf_ctx *ctx, const char *full)
                                            .name = full,
                                            .status = HF__ENTRY_FAILED,
                                            .started = hf__function_now(ctx),
-                                           .error = "no signal came in time",
+                                           .error = LATE,
                                        },
                                        NULL, NULL, NULL);
-    return code == HF_OK ? HF_TIMEOUT : code;
+    return code == HF_OK ? hf__function_late(ctx, LATE) : code;
 }
 
 static hf_code wait_signal(hf_ctx *ctx, const char *name, int64_t timeout, const char **payload)
@@ -132,7 +134,7 @@ static hf_code wait_signal(hf_ctx *ctx, const char *name, int64_t timeout, const
     if (code != HF_OK)
         return code;
     if (entry && entry->status == HF__ENTRY_FAILED)
-        return HF_TIMEOUT;
+        return hf__function_late(ctx, entry->error);
     if (entry && entry->status == HF__ENTRY_SUCCEEDED) {
         *payload = entry->output;
         return HF_OK;

@@ -61,10 +61,12 @@ static const char *clean_message(hf_ctx *turn, hf_code code, hf_error *err)
     return copy ? copy : hf_code_meaning(code);
 }
 
-/* A run that gives up on a failed step has that step's error, unless the handler has said otherwise. */
-static void blame_step(hf_ctx *turn, hf_code code, const char *message)
+/* A run that gives up on a failed step, or on a wait, has that one's error, unless the handler has said otherwise. */
+static void blame_call(hf_ctx *turn, hf_code code, const char *message)
 {
     const struct hf__entry *step = hf__function_failure(turn, code);
+    if (!turn->error_code && hf__function_gave_up_waiting(turn, code))
+        turn->error_code = "wait_timeout";
     if (!step)
         return;
     if (!turn->error_code)
@@ -81,7 +83,7 @@ static void decide_failure(hf_ctx *turn, hf_code code, hf_error *err, struct hf_
         .retry_after = turn->retry_after,
     };
     const char *message = clean_message(turn, code, err);
-    blame_step(turn, code, message);
+    blame_call(turn, code, message);
     turn->transition.error = turn->error;
     hf__fail_or_retry(&turn->transition, turn->claimed, &turn->letter, &turn->arena, &failure,
                       turn->error_code ? turn->error_code : hf_code_name(code), message,

@@ -708,7 +708,7 @@ static void a_step_past_its_limit_has_failed(void **state)
     (void)state;
     clear();
     world_expect_result(begin(slow), "\"late\"");
-    assert_non_null(strstr(scene.seen[0], "longer than its limit of 10ms"));
+    assert_non_null(strstr(scene.seen[0], "longer than its limit of 0.01s"));
 }
 
 static hf_code gives_up(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
