@@ -247,6 +247,30 @@ static void a_cancel_by_sql_starts_and_tells_the_same(void **state)
     assert_int_equal(told("holdfast.run.cancelled")->count, 1);
 }
 
+static void take_key_of_undo(hf_id run)
+{
+    hf_trigger_spec spec = spec_of(UNDO);
+    spec.key = text_of("on-cancel:%s:%d", id_text(run), (int)get(run)->version + 1);
+    trigger_spec(&spec);
+}
+
+static void a_run_can_be_cancelled_although_somebody_took_the_key_of_what_follows(void **state)
+{
+    (void)state;
+    define_undo();
+    hf_id run = trigger(WORK);
+    take_key_of_undo(run);
+    change(run, HF_CANCEL);
+    expect_status(run, HF_CANCELLED);
+    if (fx.backend == BACKEND_POSTGRES) {
+        run = trigger(WORK);
+        take_key_of_undo(run);
+        sql("SELECT holdfast.cancel(%s, tenant => '%s')", sql_id(run), fx.tenant);
+        expect_status(run, HF_CANCELLED);
+    }
+    assert_int_equal(runs_of(UNDO)->count, fx.backend == BACKEND_POSTGRES ? 2 : 1);
+}
+
 /* ---- Children ---- */
 
 /* A run that has started a child, and is claimed again. */
@@ -398,6 +422,7 @@ static const struct CMUnitTest tests[] = {
     CONTRACT_TEST(nobody_is_told_who_does_not_want_it),
     CONTRACT_TEST(what_is_told_of_a_failure_says_what_the_run_was_and_did),
     CONTRACT_TEST(a_cancel_by_sql_starts_and_tells_the_same),
+    CONTRACT_TEST(a_run_can_be_cancelled_although_somebody_took_the_key_of_what_follows),
     CONTRACT_TEST(children_that_nobody_waited_for_are_noted_in_the_journal),
     CONTRACT_TEST(children_that_ended_are_not_noted),
     CONTRACT_TEST(who_has_no_children_is_not_asked_for_them),

@@ -252,7 +252,11 @@ BEGIN
             now + flow.timeout,
             format('{"run":"%s","status":"%s","reason":%s,', cancelled, status, coalesce(to_json(reason)::text, 'null'))
                 || holdfast.run_told(tenant_no, cancelled, 1048576 - 4096) || '}',
-            flow.trace, session_user, 1, now, now, flow.definition_hash);
+            flow.trace, session_user, 1, now, now, flow.definition_hash)
+    ON CONFLICT DO NOTHING;
+    IF NOT FOUND THEN -- somebody has taken its key
+        RETURN;
+    END IF;
     PERFORM holdfast.journal(tenant_no, new_run, 1, 1, 0, 'created', session_user, NULL);
     PERFORM holdfast.wake_lane(flow.lane, now);
 END $$;
