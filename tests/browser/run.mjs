@@ -275,7 +275,7 @@ test('a run says that it waits for a worker whose code fits, and why', async (op
   if (process.env.HOLDFAST_SHOTS) await list.screenshot({ path: `${process.env.HOLDFAST_SHOTS}/unfit-list.png` });
   const one = await open(`/workflows/${workflow}`);
   await settle(one);
-  await one.locator('.fact', { hasText: 'Code that does not fit' }).filter({ hasText: '6h' }).waitFor();
+  await one.locator('.fact', { hasText: 'Code that does not fit' }).filter({ hasText: '6 h' }).waitFor();
 });
 
 test('children are shown as a tree, with a way up', async (open) => {

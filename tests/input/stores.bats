@@ -97,9 +97,9 @@ make_place()
     refuses 2 'max_open is 3; it must be at least 4' "$program" list --store 'postgres://127.0.0.1:1/x?max_open=3'
 }
 
-@test "a SQLite store has no settings" {
-    refuses 2 'no settings.*max_open=4' "$program" list --store 'sqlite:other.db?max_open=4'
-    refuses 2 'no settings.*max_idle=2' "$program" list --store 'sqlite::memory:?max_idle=2'
+@test "a SQLite store has settings of its own, and no others" {
+    refuses 2 'settings access and lock_timeout.*max_open=4' "$program" migrate --store 'sqlite:other.db?max_open=4'
+    refuses 2 'settings access and lock_timeout.*max_idle=2' "$program" list --store 'sqlite::memory:?max_idle=2'
     [ ! -e other.db ]
 }
 
@@ -137,6 +137,7 @@ make_place()
 @test "a directory that cannot be written is reported as read-only" {
     make_place
     rm -f "$place"/store.db-*
+    chmod 644 "$place/store.db"
     refuses 5 '"read_only"' "${as_nobody[@]}" trigger work --json --store "sqlite:$place/store.db"
     refuses 5 'may read and write' "${as_nobody[@]}" migrate --store "sqlite:$place/new.db"
     refuses 5 'must be writable' "${as_nobody[@]}" worker --exec work=true --store "sqlite:$place/store.db"
