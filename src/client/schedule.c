@@ -282,16 +282,32 @@ static hf_code find(hf_client *client, hf_run **out, const char *name, hf_error 
     return code;
 }
 
+/* The run, then its mail. What the run has taken up in between is in neither: then both are read again. */
+static hf_code find_with_mail(hf_client *client, hf_run **out, struct hf__ask *ask,
+                              const char *name, hf_error *err)
+{
+    hf_code code = find(client, out, name, err);
+    *ask = (struct hf__ask){ 0 };
+    for (bool same = false; code == HF_OK && !same;) {
+        hf_run *later = NULL;
+        hf__ask_end(ask);
+        code = load_mail(client, ask, *out, 1, err);
+        if (code == HF_OK)
+            code = find(client, &later, name, err);
+        same = code == HF_OK && later->version == (*out)->version;
+        hf_run_free(*out);
+        *out = later;
+    }
+    return code;
+}
+
 hf_code hf_schedule_get(hf_client *client, hf_schedule **out, const char *name, hf_error *err)
 {
     hf_run *run = NULL;
-    hf_code code = find(client, &run, name, err);
-    if (code != HF_OK)
-        return code;
     struct hf__ask ask;
-    hf_schedule *schedule = hf__answer_new(sizeof *schedule);
-    code = load_mail(client, &ask, run, 1, err);
-    if (code == HF_OK && !schedule)
+    hf_schedule *schedule = NULL;
+    hf_code code = find_with_mail(client, &run, &ask, name, err);
+    if (code == HF_OK && !(schedule = hf__answer_new(sizeof *schedule)))
         code = hf__nomem(err);
     if (code == HF_OK)
         code = read_schedule(schedule, run, &ask.out, hf__answer_arena(schedule), err);
