@@ -66,6 +66,7 @@ CORPUS = [
     ("a length with a point", head("Content-Length: 1.0"), [400]),
     ("a length with a unit", head("Content-Length: 1 B"), [400]),
     ("a length with a plus, to a HEAD", head("Content-Length: +LENGTH", GET.replace("GET", "HEAD")), [400]),
+    ("a length with a plus, to the end of a HEAD", head("Content-Length: +LENGTH", GET.replace("GET", "D")), [400]),
     ("a length of nothing", head("Content-Length:"), [400]),
     ("a length of a space", head("Content-Length: "), [400]),
     ("a length with a space after", head("Content-Length: 1 "), [400]),
