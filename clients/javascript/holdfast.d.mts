@@ -92,7 +92,7 @@ export class PermanentError extends Error {
 
 /** The handler makes other calls than the run remembers. The run waits for a worker whose code it fits. */
 export class HistoryMismatch extends PermanentError {
-    constructor(message: string);
+    constructor(message: string, why?: string);
 }
 
 /** A step has failed for good, with a code and a message of its own; the same in every replay. */

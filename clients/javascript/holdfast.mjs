@@ -78,10 +78,9 @@ export class PermanentError extends Error {
 
 /** The handler makes other calls than the run remembers. The run waits for a worker whose code it fits. */
 export class HistoryMismatch extends PermanentError {
-    /** @param {string} message */
-    constructor(message) {
-        super(`${message}: the code has changed under a running run; use ctx.version, or give the new code a new name`,
-            'history_mismatch');
+    /** @param {string} message @param {string} [why] */
+    constructor(message, why = 'the code has changed under a running run; use ctx.version, or give the new code a new name') {
+        super(`${message}: ${why}`, 'history_mismatch');
     }
 }
 
@@ -1086,8 +1085,8 @@ export class Context {
         }
     }
 
-    #mismatch(message) {
-        const error = new HistoryMismatch(message);
+    #mismatch(message, why = undefined) {
+        const error = new HistoryMismatch(message, why);
         homeless.add(error);
         return this.#break(error);
     }
@@ -1780,8 +1779,8 @@ export class Context {
     async #version(call, current) {
         const known = await this.#recall(call);
         if (known && known.output > current)
-            throw this.#mismatch(`the run goes through version ${known.output} of "${call.full}", and this code knows ` +
-                `${current} at most`);
+            throw this.#mismatch(`version ${known.output} of "${call.full}" is remembered, and this code knows versions up ` +
+                `to ${current}`, 'it is older than the run');
         if (!known)
             await this.#record(call, 'succeeded', this.#line('version', { output: current }));
         return known ? known.output : current;

@@ -72,6 +72,7 @@ CODE_LIMIT = 200     # bytes of an error's code
 MICRO = 1_000_000
 MAIL_MOST = 100_000  # pieces that a claim brings
 BEAT_MOST = 1000     # runs that one heartbeat may name
+CHANGED = "the code has changed under a running run; use ctx.version, or give the new code a new name"
 GIVE_BACK = {"path": "commit", "turn": "give_back"}
 Seconds = Union[float, timedelta]
 
@@ -109,9 +110,8 @@ class PermanentError(Exception):
 class HistoryMismatch(PermanentError):
     """The handler makes other calls than the run remembers."""
 
-    def __init__(self, message: str):
-        super().__init__(f"{message}: the code has changed under a running run; use ctx.version, or give the new code a "
-                         "new name", "history_mismatch")
+    def __init__(self, message: str, why: str = CHANGED):
+        super().__init__(f"{message}: {why}", "history_mismatch")
 
 
 class StepFailed(PermanentError):
@@ -828,8 +828,8 @@ class Context:
         """A rule is broken: that fails the run, whoever catches the exception."""
         self._spoil(PermanentError(message, code))
 
-    def _mismatch(self, message: str) -> None:
-        self._spoil(HistoryMismatch(message))
+    def _mismatch(self, message: str, why: str = CHANGED) -> None:
+        self._spoil(HistoryMismatch(message, why))
 
     def _close(self) -> None:
         """The handler has ended: threads that it left behind change nothing any more."""
@@ -1458,7 +1458,8 @@ class Context:
             if not call.entry:
                 self._record(call, "succeeded", self._line("version", output=current))
             elif (call.entry.output or 0) > current:
-                self._mismatch(f'"{change}" is remembered as version {call.entry.output}, and this code knows {current}')
+                self._mismatch(f'version {call.entry.output} of "{call.full}" is remembered, and this code knows versions up '
+                               f"to {current}", "it is older than the run")
             self._versions[change] = call.entry.output if call.entry else current
             return self._versions[change]
 
