@@ -355,6 +355,64 @@ static hf_code misfit(hf_ctx *ctx, const char *input, hf_error *err)
     return hf_wait_signal(ctx, "go", 0, NULL);
 }
 
+static hf_code again(hf_ctx *ctx, const char *input, hf_error *err)
+{
+    const char *first, *second;
+    (void)input;
+    hf_try(done(ctx, "a", "1", &first, err));
+    if (begins) {
+        hf_retry_after(ctx, SOON);
+        hf_try(hf_fail_with(ctx, "moment", "{\"attempt\":1,\"code\":\"moment\"}"));
+        snprintf(err->message, sizeof err->message, "in a moment");
+        return HF_RETRY;
+    }
+    hf_try(done(ctx, "b", "2", &second, err));
+    return say(ctx, "[%s,%s]", first, second);
+}
+
+static hf_code broken(hf_ctx *ctx, const char *input, hf_error *err)
+{
+    const char *first;
+    (void)input;
+    hf_try(done(ctx, "a", "1", &first, err));
+    hf_try(hf_fail_with(ctx, "Declined", NULL));
+    snprintf(err->message, sizeof err->message, "Declined: not today");
+    return HF_HANDLER_FAILED;
+}
+
+static hf_code some(hf_ctx *ctx, const char *input, hf_error *err)
+{
+    hf_id kids[2];
+    hf_child_end first[2], ends[2];
+    const hf_trigger_spec two[] = { child("idle.v1", NULL), child("kid.v1", "1") };
+    const hf_trigger_spec bad = child("kid.v1", "\"fail\"");
+    (void)input;
+    (void)err;
+    hf_try(hf_children_start(ctx, "kids", two, 2, kids));
+    hf_try(hf_children_wait(ctx, "first", kids, 2, HF_WAIT_ANY, 0, first));
+    hf_try(hf_child_start(ctx, "bad", &bad, &kids[1]));
+    hf_try(hf_children_wait(ctx, "bad end", kids, 2, HF_WAIT_ALL_OR_FAILURE, 0, ends));
+    return say(ctx, "[[%s,%s],[%s,%s]]", status_of(&first[0]), status_of(&first[1]),
+               status_of(&ends[0]), status_of(&ends[1]));
+}
+
+static hf_code older(hf_ctx *ctx, const char *input, hf_error *err)
+{
+    int version;
+    (void)input;
+    (void)err;
+    hf_try(hf_version(ctx, "change", begins ? 2 : 1, &version));
+    return hf_wait_signal(ctx, "go", 0, NULL);
+}
+
+static hf_code shorter(hf_ctx *ctx, const char *input, hf_error *err)
+{
+    const char *first;
+    (void)input;
+    hf_try(done(ctx, "a", "1", &first, err));
+    return begins ? hf_wait_signal(ctx, "go", 0, NULL) : HF_OK;
+}
+
 typedef hf_code (*scene_handler)(hf_ctx *ctx, const char *input, hf_error *err);
 
 static const struct scene {
@@ -369,7 +427,9 @@ static const struct scene {
     { "children", children },   { "kid", kid },
     { "told", told },           { "fixed", fixed },
     { "limits", limits },       { "pause", pause_once },
-    { "misfit", misfit },
+    { "misfit", misfit },       { "again", again },
+    { "broken", broken },       { "some", some },
+    { "older", older },         { "shorter", shorter },
 };
 
 static hf_code play(hf_ctx *ctx, const char *input, hf_error *err, void *arg)
@@ -416,7 +476,7 @@ int main(int argc, char **argv)
     if (argc < 4)
         return 2;
     options.name = argv[2];
-    options.threads = 64;
+    options.threads = 128;
     options.observer = observe;
     gate = argv[3];
     begins = strcmp(gate, "-") != 0;

@@ -5,7 +5,7 @@ import { Client, PermanentError, RetryAfter, StepFailed, WaitTimeout, Worker } f
 
 const [url, name, gate, ...served] = process.argv.slice(2);
 const begins = gate !== '-';
-const worker = new Worker(new Client(url), { name, concurrency: 64 });
+const worker = new Worker(new Client(url), { name, concurrency: 128 });
 const pause = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
 
 class Declined extends Error {
@@ -128,6 +128,37 @@ const scenes = {
     async misfit(ctx) {
         await ctx.step(begins ? 'old' : 'new', () => 1);
         await ctx.waitSignal('go');
+    },
+
+    async again(ctx) {
+        const first = await ctx.step('a', () => 1);
+        if (begins)
+            throw new RetryAfter(0.05, 'in a moment', 'moment', { free: 0 });
+        return [first, await ctx.step('b', () => 2)];
+    },
+
+    async broken(ctx) {
+        await ctx.step('a', () => 1);
+        throw new Declined('not today');
+    },
+
+    async some(ctx) {
+        const kids = await ctx.startChildren('kids', [{ workflow: 'idle.v1' }, { workflow: 'kid.v1', input: 1 }]);
+        const first = await ctx.waitChildren('first', kids, { waitFor: 'any' });
+        const bad = await ctx.startChild('bad', 'kid.v1', 'fail');
+        const ends = await ctx.waitChildren('bad end', [kids[0], bad], { waitFor: 'all_or_failure' });
+        return [first.map((end) => end.status), ends.map((end) => end.status)];
+    },
+
+    async older(ctx) {
+        await ctx.version('change', begins ? 2 : 1);
+        await ctx.waitSignal('go');
+    },
+
+    async shorter(ctx) {
+        await ctx.step('a', () => 1);
+        if (begins)
+            await ctx.waitSignal('go');
     },
 };
 

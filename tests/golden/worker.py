@@ -1,6 +1,9 @@
 """The scenes of the golden histories, in Python. usage: worker.py URL NAME GATE SCENE=PATTERN… worker.c and worker.mjs are the
-same in C and JavaScript. With a GATE ("-": none) it is a worker that begins: it says so, and goes on once there is such a file."""
+same in C and JavaScript. With a GATE ("-": none) it is a worker that begins: it says so, and goes on once there is such a file.
 
+The handlers are played as plain functions, or with ASYNC in the environment as `async def`."""
+
+import inspect
 import os
 import pathlib
 import sys
@@ -12,7 +15,8 @@ import holdfast  # noqa: E402
 
 URL, NAME, GATE = sys.argv[1:4]
 BEGINS = GATE != "-"
-worker = holdfast.Worker(holdfast.Client(URL), name=NAME, concurrency=64)
+ASYNC = "ASYNC" in os.environ
+worker = holdfast.Worker(holdfast.Client(URL), name=NAME, concurrency=128)
 
 
 class Declined(Exception):
@@ -23,127 +27,174 @@ def fail(error):
     raise error
 
 
-def caught(call):
+async def it(given):
+    """What a call gives, in both kinds of handlers."""
+    return await given if inspect.isawaitable(given) else given
+
+
+def finish(coroutine):
+    """Plays one that never has to wait."""
     try:
-        return call()
+        coroutine.send(None)
+    except StopIteration as end:
+        return end.value
+    raise AssertionError("it waits")
+
+
+async def caught(call):
+    try:
+        return await it(call())
     except holdfast.StepFailed as error:
         return [error.step, error.code, error.message, error.details]
     except holdfast.WaitTimeout:
         return "late"
 
 
-def steps(ctx, input):
-    first = ctx.step("a", lambda: {"text": "é", "input": input})
-    ctx.sleep("a", 0.05)
-    return [first, ctx.step("a", lambda: None), ctx.step("b", lambda: [1.5, "x"])]
+async def steps(ctx, input):
+    first = await it(ctx.step("a", lambda: {"text": "é", "input": input}))
+    await it(ctx.sleep("a", 0.05))
+    return [first, await it(ctx.step("a", lambda: None)), await it(ctx.step("b", lambda: [1.5, "x"]))]
 
 
-def caught_failure(ctx, input):
-    error = caught(lambda: ctx.step("charge", lambda: fail(holdfast.PermanentError("no money", "refused", {"left": 3}))))
-    return [error, ctx.wait_signal("go"), ctx.step("after", lambda: 1)]
+async def caught_failure(ctx, input):
+    error = await caught(lambda: ctx.step("charge", lambda: fail(holdfast.PermanentError("no money", "refused", {"left": 3}))))
+    return [error, await it(ctx.wait_signal("go")), await it(ctx.step("after", lambda: 1))]
 
 
-def failure(ctx, input):
-    ctx.sleep("nap", 0.05)
-    ctx.step("charge", lambda: fail(holdfast.PermanentError("no money", "refused", {"left": 3})))
+async def failure(ctx, input):
+    await it(ctx.sleep("nap", 0.05))
+    await it(ctx.step("charge", lambda: fail(holdfast.PermanentError("no money", "refused", {"left": 3}))))
 
 
-def retry(ctx, input):
-    error = caught(lambda: ctx.step("try", lambda: fail(Declined("not yet")), retries=1, backoff=0.05))
-    return [error, ctx.step("after", lambda: 1)]
+async def retry(ctx, input):
+    error = await caught(lambda: ctx.step("try", lambda: fail(Declined("not yet")), retries=1, backoff=0.05))
+    return [error, await it(ctx.step("after", lambda: 1))]
 
 
-def later(ctx, input):
+async def later(ctx, input):
     busy = holdfast.RetryAfter(0.05, "busy", "busy", {"free": 0})
-    first = ctx.step("put off", lambda: fail(busy) if BEGINS else "done", retries=0)
-    return [first, caught(lambda: ctx.step("no more", lambda: fail(busy), retries=0, retry_after_limit=-1))]
+    first = await it(ctx.step("put off", lambda: fail(busy) if BEGINS else "done", retries=0))
+    return [first, await caught(lambda: ctx.step("no more", lambda: fail(busy), retries=0, retry_after_limit=-1))]
 
 
-def slow(ctx, input):
-    error = caught(lambda: ctx.step("slow", lambda: time.sleep(0.2), retries=0, timeout=0.05))
-    return [error, ctx.wait_signal("go")]
+async def slow(ctx, input):
+    error = await caught(lambda: ctx.step("slow", lambda: time.sleep(0.2), retries=0, timeout=0.05))
+    return [error, await it(ctx.wait_signal("go"))]
 
 
-def signal(ctx, input):
-    return [ctx.wait_signal("go"), ctx.wait_signal("stop"), ctx.wait_signal("go")]
+async def signal(ctx, input):
+    return [await it(ctx.wait_signal("go")), await it(ctx.wait_signal("stop")), await it(ctx.wait_signal("go"))]
 
 
-def silence(ctx, input):
-    return [caught(lambda: ctx.wait_signal("go", timeout=0.05)), ctx.wait_signal("go")]
+async def silence(ctx, input):
+    return [await caught(lambda: ctx.wait_signal("go", timeout=0.05)), await it(ctx.wait_signal("go"))]
 
 
-def late(ctx, input):
-    ctx.wait_signal("go", timeout=0.05)
+async def late(ctx, input):
+    await it(ctx.wait_signal("go", timeout=0.05))
 
 
-def ask(ctx, input):
-    answer = ctx.ask("approve", {"sum": 3}, title="Approve it", roles=["boss"])
-    return [answer["outcome"], answer["result"], answer["by"], caught(lambda: ctx.ask("approve", timeout=0.05))]
+async def ask(ctx, input):
+    answer = await it(ctx.ask("approve", {"sum": 3}, title="Approve it", roles=["boss"]))
+    return [answer["outcome"], answer["result"], answer["by"], await caught(lambda: ctx.ask("approve", timeout=0.05))]
 
 
-def children(ctx, input):
-    kids = ctx.start_children("kids", [{"workflow": "kid.v1", "input": 1}, {"workflow": "kid.v1", "input": "fail"}])
-    ends = ctx.wait_children("ends", kids)
-    idle = ctx.start_child("idle", "idle.v1")
-    some = ctx.wait_children("some", [kids[0], idle], timeout=0.05)
-    return [ends[0].result, ends[1].status, ends[1].error["code"], ends[1].error["message"], [end.status for end in some]]
+async def children(ctx, input):
+    kids = await it(ctx.start_children("kids", [{"workflow": "kid.v1", "input": 1}, {"workflow": "kid.v1", "input": "fail"}]))
+    ends = await it(ctx.wait_children("ends", kids))
+    idle = await it(ctx.start_child("idle", "idle.v1"))
+    late_ends = await it(ctx.wait_children("some", [kids[0], idle], timeout=0.05))
+    error = ends[1].error
+    return [ends[0].result, ends[1].status, error["code"], error["message"], [end.status for end in late_ends]]
 
 
-def kid(ctx, input):
+async def kid(ctx, input):
     if input == "fail":
         raise holdfast.PermanentError("a bad kid", "bad")
-    return ctx.step("double", lambda: input * 2)
+    return await it(ctx.step("double", lambda: input * 2))
 
 
-def told(ctx, input):
-    ctx.progress(50, "half")
-    ctx.publish({"at": "half"})
-    ctx.emit("order.paid", {"sum": 3})
-    go = ctx.wait_signal("go")
-    ctx.emit("order.paid")
-    ctx.progress(90)
+async def told(ctx, input):
+    await it(ctx.progress(50, "half"))
+    await it(ctx.publish({"at": "half"}))
+    await it(ctx.emit("order.paid", {"sum": 3}))
+    go = await it(ctx.wait_signal("go"))
+    await it(ctx.emit("order.paid"))
+    await it(ctx.progress(90))
     return go
 
 
-def fixed(ctx, input):
-    values = [round(ctx.now() * 1_000_000), ctx.random(), ctx.uuid(), ctx.version("change", 2)]
-    ctx.sleep("nap", 0.05)
-    return [*values, ctx.version("change", 3), ctx.version("other", 1), ctx.uuid() == values[2]]
+async def fixed(ctx, input):
+    now, random = await it(ctx.now()), await it(ctx.random())
+    values = [round(now * 1_000_000), random, await it(ctx.uuid()), await it(ctx.version("change", 2))]
+    await it(ctx.sleep("nap", 0.05))
+    return [*values, await it(ctx.version("change", 3)), await it(ctx.version("other", 1)), await it(ctx.uuid()) == values[2]]
 
 
-def limits(ctx, input):
-    go = ctx.wait_signal("go", timeout=0)
-    gone = caught(lambda: ctx.wait_signal("go", timeout=-1))
-    ctx.sleep("none", 0)
-    ctx.sleep("past", -5)
-    nobody = caught(lambda: ctx.ask("ask", timeout=-1))
-    idle = ctx.start_child("idle", "idle.v1")
-    ends = ctx.wait_children("end", [idle], timeout=-1)
-    ctx.pause("look", -1)
-    done = ctx.step("no limit", lambda: 1, retries=0, timeout=0)
-    error = caught(lambda: ctx.step("too late", lambda: 1, retries=0, timeout=-1))
+async def limits(ctx, input):
+    go = await it(ctx.wait_signal("go", timeout=0))
+    gone = await caught(lambda: ctx.wait_signal("go", timeout=-1))
+    await it(ctx.sleep("none", 0))
+    await it(ctx.sleep("past", -5))
+    nobody = await caught(lambda: ctx.ask("ask", timeout=-1))
+    idle = await it(ctx.start_child("idle", "idle.v1"))
+    ends = await it(ctx.wait_children("end", [idle], timeout=-1))
+    await it(ctx.pause("look", -1))
+    done = await it(ctx.step("no limit", lambda: 1, retries=0, timeout=0))
+    error = await caught(lambda: ctx.step("too late", lambda: 1, retries=0, timeout=-1))
     return [go, gone, nobody, ends[0].status, done, error]
 
 
-def pause(ctx, input):
-    ctx.pause("look")
-    return ctx.step("seen", lambda: True)
+async def pause(ctx, input):
+    await it(ctx.pause("look"))
+    return await it(ctx.step("seen", lambda: True))
 
 
-def misfit(ctx, input):
-    ctx.step("old" if BEGINS else "new", lambda: 1)
-    ctx.wait_signal("go")
+async def misfit(ctx, input):
+    await it(ctx.step("old" if BEGINS else "new", lambda: 1))
+    await it(ctx.wait_signal("go"))
+
+
+async def again(ctx, input):
+    first = await it(ctx.step("a", lambda: 1))
+    if BEGINS:
+        raise holdfast.RetryAfter(0.05, "in a moment", "moment", {"free": 0})
+    return [first, await it(ctx.step("b", lambda: 2))]
+
+
+async def broken(ctx, input):
+    await it(ctx.step("a", lambda: 1))
+    raise Declined("not today")
+
+
+async def some(ctx, input):
+    kids = await it(ctx.start_children("kids", [{"workflow": "idle.v1"}, {"workflow": "kid.v1", "input": 1}]))
+    first = await it(ctx.wait_children("first", kids, "any"))
+    bad = await it(ctx.start_child("bad", "kid.v1", "fail"))
+    ends = await it(ctx.wait_children("bad end", [kids[0], bad], "all_or_failure"))
+    return [[end.status for end in first], [end.status for end in ends]]
+
+
+async def older(ctx, input):
+    await it(ctx.version("change", 2 if BEGINS else 1))
+    await it(ctx.wait_signal("go"))
+
+
+async def shorter(ctx, input):
+    await it(ctx.step("a", lambda: 1))
+    if BEGINS:
+        await it(ctx.wait_signal("go"))
 
 
 def begin(scene):
-    def play(ctx, input):
+    async def play(ctx, input):
         if BEGINS:
             print(f"began {ctx.run_id}", file=sys.stderr, flush=True)
         while BEGINS and not os.path.exists(GATE):
             time.sleep(0.02)
-        return scene(ctx, input)
+        return await scene(ctx, input)
 
-    return play
+    return play if ASYNC else lambda ctx, input: finish(play(ctx, input))
 
 
 for word in sys.argv[4:]:

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""What durable functions remember is the same in C, Python and JavaScript, and each goes on with what another began: scenes with
-the same handler in all of them (tests/golden), and what the journal of each says in the end. usage: golden.py STORE
+"""What durable functions remember is the same in C, Python (with and without asyncio) and JavaScript, and each goes on with what
+another began: scenes with the same handler in all of them (tests/golden), and what the journal of each says in the end.
+usage: golden.py STORE [--show]: what each language recorded, as JSON.
 B8, C1, C2, C3, C4, C5.
 
-A golden file is {"scene", "input", "turns", "end"}. A turn has "lines": what is recorded, [name, status, data], or [kind, name,
-data] of what is told; and "end": how it ends. What it waited for comes before it: "mail" (signals), "answer" (to a person's
-task), "resume", "children" or the "clock", which need nobody. Times are "time", ids are numbered, traces are left out."""
+A golden file is {"scene", "input", "turns", "end"}. A turn has "lines": what is recorded, [name, status, data], or ["told",
+name, data]; and "end": how it ends. What it waited for comes before it: "mail" (signals), "answer" (to a person's
+task), "resume", "children" or the "clock", which need nobody. "alone": false where the handler that ends a run does something
+else than the one that began it. Times are "time", ids are numbered, traces are left out."""
 
 import json
 import os
@@ -21,11 +23,12 @@ from runner import Runner
 RUNNER = Runner(sys.argv)
 HERE = pathlib.Path(__file__).resolve().parent.parent / "golden"
 PROGRAMS = {"c": [os.environ["HOLDFAST_GOLDEN"]], "python": [sys.executable, HERE / "worker.py"],
-            "node": ["node", HERE / "worker.mjs"]}
+            "asyncio": [sys.executable, HERE / "worker.py"], "node": ["node", HERE / "worker.mjs"]}
+ENVIRONMENTS = {"asyncio": {"ASYNC": "1"}}
 NOBODY = "nobody"  # has begun it: one language does it all
 SCENES = {path.stem: json.loads(path.read_text()) for path in sorted(HERE.glob("*.json"))}
 ENDED = ("succeeded", "failed", "cancelled")
-TIMES = ("started", "finished", "until", "deferred")
+TIMES = ("started", "finished", "until", "deferred", "delay_us")
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -100,7 +103,8 @@ class Stage:
 
     def worker(self, language, name, gate, patterns):
         where = self.store if language == "c" else f"http://127.0.0.1:{self.server.port}"
-        return Process(self.directory, name, [*PROGRAMS[language], where, name, gate, *patterns])
+        return Process(self.directory, name, [*PROGRAMS[language], where, name, gate, *patterns],
+                       env={**os.environ, **ENVIRONMENTS.get(language, {})})
 
     def has_joined(self, worker):
         check(worker.alive(), worker.said())
