@@ -1632,6 +1632,8 @@ export class Context {
                 throw this.#mismatch(`"${call.full}" waits for ${runs.length} children where ${told.length} are remembered`);
             return this.#keep(runs.map((run, i) => endOf(run, told[i])));
         }
+        if (runs.length === 0)
+            throw this.#misuse('bad_call', `"${call.full}" waits for no children: leave the call out where there are none`);
         const { entry } = call;
         const started = this.#now();
         const until = entry ? entry.until : this.#limit(timeout);

@@ -1355,6 +1355,8 @@ class Context:
         return self._do("children_wait", name, act, alone=True)
 
     def _await_ends(self, call: _Call, runs: List[str], wait_for: str, timeout: Optional[Seconds]) -> List[ChildEnd]:
+        if not runs:
+            self._break(f'"{call.full}" waits for no children: leave the call out where there are none')
         now = self._now()
         until = call.entry.until if call.entry else self._limit(timeout)
         ends, mine, others = self._look(runs)

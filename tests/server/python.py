@@ -291,7 +291,8 @@ def what_was_called_instead_of_handed_over_fails_the_run_for_good(scene):
     for way, words in (("called", ["hand the function over", "send_mail, x"]), ("decorator", ['"bare"', "no function"]),
                        ("mistyped", ['"retires"', '"retries"']), ("swallowed", ['"retires"', '"retries"']),
                        ("unknown", ['"colour"', "retry_after_limit"]), ("decorated", ['"max_backof"', '"max_backoff"']),
-                       ("name", ["mail#2"]), ("seconds", ["'1s'"]), ("async", ["async def"])):
+                       ("name", ["mail#2"]), ("seconds", ["'1s'"]), ("async", ["async def"]),
+                       ("nobody", ["waits for no children"])):
         run = scene.client.trigger("called.v1", input=way)
         end = scene.end(run)
         check((end["status"], end["error_code"], end["attempt"]) == ("failed", "bad_call", 1), (way, end))

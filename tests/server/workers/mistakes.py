@@ -377,7 +377,8 @@ def called(ctx, input):
         "decorated": lambda: ctx.step("mail", max_backof=3)(send_mail),
         "name": lambda: swallow(lambda: ctx.step("mail#2", lambda: 1)),
         "seconds": lambda: swallow(lambda: ctx.step("mail", lambda: 1, timeout="1s")),
-        "async": lambda: ctx.step("mail", asyncio.sleep, 0)})
+        "async": lambda: ctx.step("mail", asyncio.sleep, 0),
+        "nobody": lambda: swallow(lambda: ctx.wait_children("all", []))})
     return "as if nothing were wrong"
 
 

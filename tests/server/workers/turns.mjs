@@ -253,6 +253,7 @@ for (const [what, work, ...words] of [
     ['a mistyped option of a question', (ctx) => ctx.ask('s', null, { role: ['a'] }), 'did you mean "roles"?'],
     ['a number for a name', (ctx) => ctx.step(7, () => 1), 'name'],
     ['no time to sleep', (ctx) => ctx.sleep('nap'), 'seconds'],
+    ['no children to wait for', (ctx) => ctx.waitChildren('all', []), 'waits for no children'],
 ]) {
     test(`a call that is given ${what} fails the run, whoever catches it`, async () => {
         const end = await play((ctx) => work(ctx).catch(() => 'caught'));
