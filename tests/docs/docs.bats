@@ -201,7 +201,7 @@ first_lines()
     grep -qF 'default 127.0.0.1:8420' docs/cli.md
     run grep -rnE '127\.0\.0\.1:[0-9]+' examples clients --include=*.py --include=*.mjs --include=*.sh --include=*.c
     [ "$status" -eq 0 ]
-    [ "$(grep -vc '127\.0\.0\.1:8420' <<<"$output")" -eq 0 ]
+    [ "$(grep -vcE '127\.0\.0\.1:8420|HOLDFAST_LISTEN=' <<<"$output")" -eq 0 ]
 }
 
 @test "the tests that docs/features.md names carry the feature's id" {
