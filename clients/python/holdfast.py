@@ -682,6 +682,7 @@ class _Attempt:
         self.ctx, self.call, self.over = ctx, call, False
         self.number = (call.entry.attempt if call.entry else 0) + 1
         self.started = ctx._now()
+        self.ended = 0.0  # monotonic: when its function came back, whoever heard of it how late
 
     def run(self, work: Callable[[], Any]) -> Tuple[Any, Optional[BaseException]]:
         token = _STEP.set(self)
@@ -690,6 +691,7 @@ class _Attempt:
         except BaseException as error:  # pylint: disable=broad-except
             return None, error
         finally:
+            self.ended = time.monotonic()
             _STEP.reset(token)
 
 
@@ -1129,9 +1131,9 @@ class Context:
         if limit is None:
             output, error = attempt.run(work)
         else:
+            until = time.monotonic() + limit
             task = _Task(self._worker, lambda: attempt.run(work), self._book)
             with self._book:
-                until = time.monotonic() + limit
                 while not (task.done or self._over or time.monotonic() >= until):
                     self._book.wait(min(until - time.monotonic(), 3600))
             if not task.done:
@@ -1140,6 +1142,8 @@ class Context:
                 self._check_held()
                 return None, _StepTimeout(f"the step took longer than its limit of {limit:g}s")
             output, error = task.result
+            if error is None and attempt.ended >= until:
+                error = _StepTimeout(f"the step took longer than its limit of {limit:g}s")
         if error is None and inspect.isawaitable(output):
             _close(output)
             error = PermanentError(f'the function of the step "{attempt.call.full}" returned something to be awaited: write '
@@ -1903,6 +1907,7 @@ class AsyncContext(Context):
     async def _try_job(self, attempt: _Attempt, work: Callable[[], Any], limit: Optional[float]) -> Tuple[Any, Any]:
         if limit is not None and limit < 0:
             return None, _StepTimeout("the step's time had passed before it began")
+        until = time.monotonic() + (math.inf if limit is None else limit)
         if _is_async(work):
             job = self._loop.create_task(self._run_coroutine(attempt, work))
             abandon = job.cancel
@@ -1919,8 +1924,12 @@ class AsyncContext(Context):
             attempt.over = True
             abandon()
             return None, _StepTimeout(f"the step took longer than its limit of {limit:g}s")
-        outcome, error = job.result()
-        return (None, error) if error else outcome if not _is_async(work) else (outcome, None)
+        output, error = job.result()
+        if error is None and not _is_async(work):
+            output, error = output  # of the attempt, in its thread
+        if error is None and attempt.ended >= until:  # it kept the loop from seeing that
+            error = _StepTimeout(f"the step took longer than its limit of {limit:g}s")
+        return output, error
 
     async def _run_coroutine(self, attempt: _Attempt, work: Callable[[], Any]) -> Tuple[Any, Optional[BaseException]]:
         _STEP.set(attempt)  # for this task
@@ -1932,6 +1941,8 @@ class AsyncContext(Context):
             return None, error
         except BaseException as error:  # pylint: disable=broad-except
             return None, error
+        finally:
+            attempt.ended = time.monotonic()
 
     def _tell(self, what: str, body: Dict[str, Any]) -> Any:
         if threading.get_ident() not in self._threads:  # a step's function, in a thread of its own

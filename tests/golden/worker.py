@@ -78,7 +78,11 @@ async def later(ctx, input):
 
 
 async def slow(ctx, input):
-    error = await caught(lambda: ctx.step("slow", lambda: time.sleep(0.2), retries=0, timeout=0.05))
+    async def block():  # and the loop with it
+        time.sleep(0.2)
+
+    work = block if ASYNC else lambda: time.sleep(0.2)
+    error = await caught(lambda: ctx.step("slow", work, retries=0, timeout=0.05))
     return [error, await it(ctx.wait_signal("go"))]
 
 
