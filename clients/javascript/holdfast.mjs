@@ -186,16 +186,26 @@ const clean = (text) => text.replaceAll('\0', '\\0').toWellFormed();
 
 /** @returns {string} */
 function say(error) {
-    if (!(error instanceof Error))
-        return clean(String(error));
-    return clean(error.name === 'Error' || error instanceof PermanentError || error instanceof RetryAfter
-        ? error.message || error.name : `${error.name}: ${error.message}`);
+    try {
+        if (!(error instanceof Error))
+            return clean(String(error));
+        return clean(error.name === 'Error' || error instanceof PermanentError || error instanceof RetryAfter
+            ? error.message || error.name : `${error.name}: ${error.message}`);
+    } catch {
+        return 'an error that cannot say what it is';
+    }
+}
+
+/** Nobody has to look at it. */
+function quiet(promise) {
+    promise.catch(() => {});
+    return promise;
 }
 
 /** An error's code for programs: its own, or its class. @returns {string} */
 function codeOf(error) {
     const code = typeof error?.code === 'string' && error.code ? error.code : error instanceof Error ? error.name : 'Error';
-    return Buffer.from(clean(code)).subarray(0, CODE_LIMIT).toString().replace(/\ufffd+$/, '');
+    return Buffer.from(clean(code).replace(/[\x00-\x1f\x7f]/g, ' ')).subarray(0, CODE_LIMIT).toString().replace(/\ufffd+$/, '');
 }
 
 /** What else an error has to tell, if it is JSON. */
@@ -998,6 +1008,9 @@ export class Context {
     /** Begins a call; `play` gives its answer. `above`: the method whose caller is to be named by errors. A call that waits
      * stands alone. */
     #begin(op, name, above, check, play, waits = false) {
+        const late = place.getStore()?.over;
+        if (late?.aborted) // a step that was left behind: what it does changes nothing
+            return quiet(Promise.reject(late.reason));
         const { call: promise, resolve, reject } = Call.make(() => this.#forgotten.delete(promise));
         const site = {};
         Error.captureStackTrace(site, above);
@@ -1043,7 +1056,7 @@ export class Context {
     #enter(call) {
         const { op, name } = call;
         const where = place.getStore();
-        if (where?.ctx === this && where.step)
+        if (where?.ctx === this && where.step && op !== 'tell')
             throw this.#misuse('calls_overlap', `"${name}" (${op}) was called inside the step "${where.step}": ` +
                 'a step does its work without ctx');
         for (const other of this.#open)
@@ -1361,7 +1374,7 @@ export class Context {
         if (limits(timeout) && timeout < 0)
             throw Object.assign(new Error('the step\'s time had passed before it began'), { code: 'timeout' });
         const begun = performance.now();
-        const doing = start(() => place.run({ ctx: this, step: call.full }, work, step));
+        const doing = start(() => place.run({ ctx: this, step: call.full, over: limit.signal }, work, step));
         this.#works.add(doing);
         doing.catch(() => {}).then(() => this.#works.delete(doing));
         const done = new AbortController(); // of what goes on beside it
@@ -2115,6 +2128,14 @@ export class Worker {
     }
 
     #failure(ctx, error) {
+        try {
+            return this.#tellFailure(ctx, error);
+        } catch { // of a getter, say: the attempt ends all the same
+            return { path: 'fail', code: 'failed', message: 'an error that cannot say what it is' };
+        }
+    }
+
+    #tellFailure(ctx, error) {
         if (error instanceof HistoryMismatch)
             return this.#unfit(ctx, error);
         const text = trace(error);
@@ -2158,6 +2179,9 @@ export class Worker {
                     body = { permanent: true, code, message: error.message };
                 } else if (body.error) { // said again in short: the trace may have been too much
                     body = { ...body, error: undefined, message: body.message.slice(0, 200) };
+                } else if (path === 'fail' && body.code !== 'failed') { // the attempt ends, whatever can be said of it
+                    body = { permanent: body.permanent, retry_after: body.retry_after, code: 'failed',
+                        message: `what went wrong could not be written: ${clean(error.message).slice(0, 200)}` };
                 } else {
                     return;
                 }

@@ -175,12 +175,17 @@ def _code(error: BaseException) -> str:
     if isinstance(error, _StepTimeout):
         return "timeout"
     own = error.code if isinstance(error, OWN_ERRORS) else None
-    return _clean(str(own or type(error).__name__)).encode()[:CODE_LIMIT].decode(errors="ignore")
+    code = re.sub(r"[\x00-\x1f\x7f]", " ", _clean(str(own or type(error).__name__)))
+    return code.encode()[:CODE_LIMIT].decode(errors="ignore")
 
 
 def _say(error: BaseException) -> str:
     """For people."""
-    kind, text = type(error).__name__, str(error)
+    kind = type(error).__name__
+    try:
+        text = str(error)
+    except Exception:  # pylint: disable=broad-except
+        text = "an error that cannot say what it is"
     told = isinstance(error, (*OWN_ERRORS, TimeoutError, _StepTimeout))
     return _clean((text if told else f"{kind}: {text}") if text else kind)
 
@@ -457,7 +462,7 @@ class Client:
             sent["Content-Type"] = "application/json"
         connection, place = self._take(min(timeout, self._timeout + wait))
         try:
-            connection.request(method, place.prefix + path, raw, sent)
+            self._put(connection, method, place.prefix + path, raw, sent)
             response = connection.getresponse()
             text = response.read()
         except (OSError, http.client.HTTPException) as error:
@@ -473,6 +478,15 @@ class Client:
         if response.status in (502, 503, 504):
             self._leave(place)
         return self._read(response.status, text)
+
+    @staticmethod
+    def _put(connection: http.client.HTTPConnection, method: str, path: str, raw: Optional[bytes], sent: Dict[str, str]) -> None:
+        """A server that refuses a body for its size does not read it to its end: then its answer counts."""
+        try:
+            connection.request(method, path, raw, sent)
+        except (BrokenPipeError, ConnectionResetError):
+            if not raw or not connection.sock:
+                raise
 
     @staticmethod
     def _read(status: int, text: bytes) -> Any:
@@ -1453,10 +1467,15 @@ class Context:
     def uuid(self) -> str:
         return self._fix("uuid", lambda: _new_id(self._now()), lambda id: id)
 
+    def _check_version(self, change: str, current: Any) -> None:
+        self._check_place(f'"{change}" (version)')
+        if isinstance(current, bool) or not isinstance(current, int) or current < 1:
+            self._break(f'version "{change}": the current version is a whole number, at least 1')
+
     def version(self, change: str, current: int) -> int:
         """Which version of a piece of code this run goes through: `current` for runs that come here for the first time, 0
         for those that passed here before the change was there. The first answer holds for the whole run."""
-        self._check_place(f'"{change}" (version)')
+        self._check_version(change, current)
         if not self._takes_version(change):
             return self._versions[change]
 
@@ -1541,7 +1560,9 @@ class _Task:
 
 def _stack(thread: threading.Thread) -> str:
     frame = sys._current_frames().get(thread.ident or 0)
-    return "".join(traceback.format_stack(frame)[-5:]).rstrip() if frame else "(unknown)"
+    frames = traceback.extract_stack(frame) if frame else []
+    users = [one for one in frames if _is_users(one.filename)]
+    return "".join(traceback.format_list((users or frames)[-5:])).rstrip() or "(unknown)"
 
 
 # ---- Steps at once ----
@@ -1966,7 +1987,7 @@ class AsyncContext(Context):
             raise error
 
     def version(self, change: str, current: int) -> Any:
-        self._check_place(f'"{change}" (version)')
+        self._check_version(change, current)
         if self._takes_version(change):
             return super().version(change, current)
         return self._promise(f'"{change}" (version)', lambda: self._give(self._versions[change]))
@@ -2379,6 +2400,9 @@ class Worker:
                 path, body = "fail", {"permanent": True, "code": "history_mismatch", "message": body["message"]}
             elif body.pop("error", None):  # said again in short: the trace may have been too much
                 body["message"] = body["message"][:200]
+            elif path == "fail" and body["code"] != "failed":  # the attempt ends, whatever can be said of it
+                body = {**{name: body[name] for name in ("permanent", "retry_after") if name in body}, "code": "failed",
+                        "message": f"what went wrong could not be written: {_clean(str(refusal))[:200]}"}
             else:
                 return
 

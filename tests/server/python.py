@@ -292,7 +292,7 @@ def what_was_called_instead_of_handed_over_fails_the_run_for_good(scene):
                        ("mistyped", ['"retires"', '"retries"']), ("swallowed", ['"retires"', '"retries"']),
                        ("unknown", ['"colour"', "retry_after_limit"]), ("decorated", ['"max_backof"', '"max_backoff"']),
                        ("name", ["mail#2"]), ("seconds", ["'1s'"]), ("async", ["async def"]),
-                       ("nobody", ["waits for no children"])):
+                       ("nobody", ["waits for no children"]), ("version", ["a whole number"])):
         run = scene.client.trigger("called.v1", input=way)
         end = scene.end(run)
         check((end["status"], end["error_code"], end["attempt"]) == ("failed", "bad_call", 1), (way, end))
@@ -403,6 +403,18 @@ def retry_after_costs_no_attempt_of_a_step_until_its_limit(scene):
     check(len({line.get("deferred") for line in lines[:-1]}) == 1, lines)
     end = scene.play("busy.v1", "limit")
     check((end["status"], end["error_code"], end["last_error"]) == ("failed", "busy", "429"), end)
+    check(worker.stop() == 0, worker.said())
+
+
+@case
+def an_attempt_ends_whatever_it_would_have_written(scene):
+    worker = scene.worker(hands=1)
+    for way, code, words in (("large", "result_refused", "16777216 bytes"), ("code", "bad code", "the bank said no"),
+                             ("speechless", "Speechless", "cannot say what it is")):
+        end = scene.end(scene.client.trigger("written.v1", input=way))
+        check((end["status"], end["error_code"]) == ("failed", code), (way, end["error_code"], end["last_error"]))
+        check(words in end["last_error"], (way, end["last_error"]))
+    check(scene.play("healthy.v1", 4)["result"] == 8, "the thread is free")
     check(worker.stop() == 0, worker.said())
 
 

@@ -378,8 +378,26 @@ def called(ctx, input):
         "name": lambda: swallow(lambda: ctx.step("mail#2", lambda: 1)),
         "seconds": lambda: swallow(lambda: ctx.step("mail", lambda: 1, timeout="1s")),
         "async": lambda: ctx.step("mail", asyncio.sleep, 0),
-        "nobody": lambda: swallow(lambda: ctx.wait_children("all", []))})
+        "nobody": lambda: swallow(lambda: ctx.wait_children("all", [])),
+        "version": lambda: swallow(lambda: ctx.version("change", "1"))})
     return "as if nothing were wrong"
+
+
+class Speechless(Exception):
+    def __str__(self):
+        raise ValueError("no words")
+
+
+@worker.workflow("written.v1", attempts=1)
+def written(ctx, input):
+    """What the store cannot take as it is."""
+    def fail(error):
+        raise error
+
+    choose(ctx, input, {
+        "large": lambda: ctx.step("report", lambda: "x" * 17_000_000),
+        "code": lambda: fail(holdfast.PermanentError("the bank said no", "bad\ncode")),
+        "speechless": lambda: fail(Speechless())})
 
 
 @worker.workflow("keywords.v1", attempts=1)

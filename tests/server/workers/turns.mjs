@@ -240,6 +240,31 @@ test('a step does its work without ctx', async () => {
     assert.match(end.message, /"inner".*"outer"/);
 });
 
+test('a step may tell how far it is, and one that was left behind tells nothing', async () => {
+    let late;
+    const end = await play(async (ctx) => {
+        await ctx.step('s', () => ctx.progress(10));
+        await ctx.step('hung', () => pause(50).then(() => { late = ctx.progress(20); }), { timeout: 0.01, retries: 0 }).catch(() => {});
+        await ctx.step('next', () => pause(100));
+        return 'fine';
+    });
+    assert.deepEqual([end.status, end.result], ['succeeded', 'fine']);
+    await assert.rejects(late, /longer than its limit/);
+    const told = end.server.asked.flatMap(([, body]) => body?.events ?? []).filter((event) => event.name === 'progress');
+    assert.deepEqual(told.map((event) => event.data.percent), [10]);
+});
+
+for (const [what, error] of [
+    ['a code on two lines', () => Object.assign(new Error('no'), { code: 'bad\ncode' })],
+    ['a message that cannot be read', () => Object.defineProperty(new Error(), 'message', { get() { throw new Error('none'); } })],
+]) {
+    test(`an error with ${what} fails its attempt all the same`, async () => {
+        const end = await play(() => { throw error(); });
+        assert.equal(end.status, 'failed');
+        assert.match(end.code, /^[^\x00-\x1f]+$/);
+    });
+}
+
 // ---- Steps that are written wrong ----
 
 for (const [what, work, ...words] of [
