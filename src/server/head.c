@@ -136,6 +136,9 @@ static enum MHD_Result look_at_length(void *arg, enum MHD_ValueKind kind, const 
 static void shut_if_unreadable(struct hf__connection *one)
 {
     struct lengths lengths = { 0 };
+    /* Only where the whole head is there: one that was closed may have lost its memory, and is still to be told of. */
+    if (!MHD_get_connection_info(one->connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE))
+        return;
     MHD_get_connection_values_n(one->connection, MHD_HEADER_KIND, look_at_length, &lengths);
     if (lengths.bad)
         shut(one, "400 Bad Request", "invalid", "the Content-Length is not a number");
